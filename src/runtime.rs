@@ -1,0 +1,1 @@
+//! Threads, channels, clock, signals and shutdown order: what ties the rooms together.

@@ -1,0 +1,12 @@
+//! Words that every room shares: ids that do not mix, time as plain numbers, Kafka's error codes.
+
+pub mod error_code;
+pub mod ids;
+pub mod rng;
+pub mod time;
+
+pub use error_code::{ApiError, ErrorCode};
+pub use ids::{BrokerEpoch, Epoch, NodeId, Offset, OffsetAndEpoch, PartitionId, ReplicaKey};
+pub use rng::SplitMix;
+pub use time::{Instant, Now, Timestamp};
+pub use uuid::Uuid;
