@@ -1,1 +1,145 @@
-//! The storage room.
+//! Storage: what the core asks of a disk, and what it is told back.
+//!
+//! **Ordering contract.** Commands are executed in the order of submission by one disk thread, and
+//! completions come back in that order, except for reads, which may overtake nothing before them but
+//! may complete later. Appends that wait together are written together and synced once. A
+//! completion of a write means: it survives a power cut. A failed write, sync or rename is final:
+//! [`Completion::Failed`] is the last completion and the process stops; a failed fsync is never
+//! tried again (what the page cache holds after it is unknown).
+//!
+//! The interface is plain data so that a simulated disk can stand in for the files.
+
+use bytes::Bytes;
+
+use crate::raft::{ControlRecord, QuorumState};
+use crate::types::{Epoch, Offset, OffsetAndEpoch, Token};
+
+/// Something for the disk to do.
+#[derive(Clone, Debug)]
+pub enum Command {
+    /// Append complete batches; `first` is the log's end. Completes with `Appended` after the sync.
+    Append {
+        /// Comes back in the completion.
+        token: Token,
+        /// Offset of the first record.
+        first: Offset,
+        /// End, exclusive.
+        end: Offset,
+        /// Epoch of the batches.
+        epoch: Epoch,
+        /// One or more whole batches.
+        batches: Bytes,
+    },
+    /// Cut the log so that `end` (exclusive) is its end. Completes with `Truncated`.
+    Truncate {
+        /// Comes back in the completion.
+        token: Token,
+        /// New end, exclusive.
+        end: Offset,
+    },
+    /// Replace `quorum-state`. Completes with `QuorumStateSaved`.
+    SaveQuorumState {
+        /// Comes back in the completion.
+        token: Token,
+        /// What to write.
+        state: QuorumState,
+    },
+    /// Remember that everything below `commit.offset` is committed. No completion; written with
+    /// the next append's sync or soon after, so it may lag behind but never runs ahead.
+    SaveCommit {
+        /// Commit offset (exclusive) with the epoch of the record before it.
+        commit: OffsetAndEpoch,
+    },
+    /// Read whole batches from the one that holds `from`. Completes with `Read`.
+    Read {
+        /// Comes back in the completion.
+        token: Token,
+        /// First offset wanted.
+        from: Offset,
+        /// End, exclusive: no batch that starts at or behind it is returned.
+        until: Offset,
+        /// Upper bound in bytes; at least one batch is returned if there is one.
+        max_bytes: usize,
+    },
+    /// Read bytes of a snapshot file. Completes with `SnapshotRead`.
+    ReadSnapshot {
+        /// Comes back in the completion.
+        token: Token,
+        /// Which one.
+        id: OffsetAndEpoch,
+        /// First byte; may be negative or behind the end, which is answered, not failed.
+        position: i64,
+        /// Upper bound in bytes.
+        max_bytes: usize,
+    },
+    /// Sync, release the lock and end the disk thread. Completes with `Closed`.
+    Close,
+}
+
+/// What the disk tells back.
+#[derive(Clone, Debug)]
+pub enum Completion {
+    /// The append is durable.
+    Appended(Token),
+    /// The cut is durable.
+    Truncated(Token),
+    /// The election state is durable.
+    QuorumStateSaved(Token),
+    /// Batches read; empty when there is nothing at `from` (yet). Reads see all appends submitted
+    /// before them.
+    Read {
+        /// The command's token.
+        token: Token,
+        /// Whole batches.
+        batches: Bytes,
+    },
+    /// Bytes of a snapshot.
+    SnapshotRead {
+        /// The command's token.
+        token: Token,
+        /// What was found.
+        chunk: SnapshotChunk,
+    },
+    /// The disk thread ended.
+    Closed,
+    /// A write failed: the sentence names file and reason. Nothing follows.
+    Failed(String),
+}
+
+/// The answer to [`Command::ReadSnapshot`].
+#[derive(Clone, Debug)]
+pub enum SnapshotChunk {
+    /// No such snapshot (any more).
+    NotFound,
+    /// `position` is negative or not below the size.
+    OutOfRange,
+    /// Bytes from `position`.
+    Bytes {
+        /// The file's size in bytes.
+        size: u64,
+        /// The bytes.
+        bytes: Bytes,
+    },
+}
+
+/// What was found on disk at start, after repair of a torn tail.
+#[derive(Clone, Debug, Default)]
+pub struct Recovered {
+    /// `quorum-state`, if there is one.
+    pub quorum_state: Option<QuorumState>,
+    /// First offset of the log.
+    pub log_start: Offset,
+    /// End of the log, exclusive.
+    pub log_end: Offset,
+    /// Each epoch with its first offset, ascending.
+    pub epochs: Vec<(Epoch, Offset)>,
+    /// Complete snapshots, ascending; the bootstrap snapshot 0-0 is not among them.
+    pub snapshots: Vec<OffsetAndEpoch>,
+    /// The durable commit offset, if this directory has one.
+    pub commit: Option<OffsetAndEpoch>,
+    /// Control records of the newest snapshot (or of 0-0, at offset -1) and then of the log, with
+    /// their offsets, ascending.
+    pub control: Vec<(Offset, ControlRecord)>,
+    /// Bytes that were cut off as a torn tail.
+    pub torn_bytes: u64,
+}

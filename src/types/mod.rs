@@ -3,10 +3,12 @@
 pub mod error_code;
 pub mod ids;
 pub mod rng;
+pub mod ticket;
 pub mod time;
 
 pub use error_code::{ApiError, ErrorCode};
 pub use ids::{BrokerEpoch, Epoch, NodeId, Offset, OffsetAndEpoch, PartitionId, ReplicaKey};
 pub use rng::SplitMix;
+pub use ticket::{Ticket, Token};
 pub use time::{Instant, Now, Timestamp};
 pub use uuid::Uuid;

@@ -1,0 +1,157 @@
+//! Everything that can happen to the consensus core: the closed list of its inputs.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use crate::types::{Epoch, NodeId, Offset, OffsetAndEpoch, ReplicaKey, Ticket, Token, Uuid};
+
+/// One thing that happened.
+#[derive(Clone, Debug)]
+pub enum Input {
+    /// A peer asks. Exactly one [`super::Output::Reply`], `ServeFetch` or `ServeSnapshot` with the
+    /// same ticket follows, now or later.
+    Request {
+        /// Names the waiting peer.
+        ticket: Ticket,
+        /// The listener on which the request came in: replies name endpoints of that listener.
+        listener: Arc<str>,
+        /// What is asked.
+        request: Request,
+    },
+    /// The time told by `next_wakeup` has come (or passed).
+    WakeUp,
+    /// The write with this token is on stable storage.
+    Written(Token),
+    /// The leader's state machine wants these records appended.
+    Propose(Proposal),
+    /// A snapshot of the state machine became durable on this node.
+    SnapshotWritten(OffsetAndEpoch),
+    /// Give leadership up and let go of the quorum: the process is about to stop.
+    Shutdown,
+}
+
+/// Records of the state machine, already encoded as complete batches of `epoch`, with the offsets
+/// that the core will give them. Refused (dropped, with a trace line) unless this node leads
+/// `epoch` and `first` is its log end: the driver runs on one thread, so a mismatch is our bug.
+#[derive(Clone, Debug)]
+pub struct Proposal {
+    /// The epoch in which the batches are written.
+    pub epoch: Epoch,
+    /// Offset of the first record.
+    pub first: Offset,
+    /// End offset, exclusive: `first` plus the number of records.
+    pub end: Offset,
+    /// The batches' bytes, opaque here.
+    pub batches: Bytes,
+}
+
+/// A request of another replica, as far as consensus needs it. The shell has checked that it
+/// names the metadata partition (else it answered by itself); ids are as on the wire.
+#[derive(Clone, Debug)]
+pub enum Request {
+    /// KIP-595, KIP-996.
+    Vote(VoteRequest),
+    /// KIP-595.
+    BeginQuorumEpoch(BeginQuorumEpochRequest),
+    /// KIP-595.
+    EndQuorumEpoch(EndQuorumEpochRequest),
+    /// KIP-595, KIP-630; the acknowledgement of a replica.
+    Fetch(FetchRequest),
+    /// KIP-630.
+    FetchSnapshot(FetchSnapshotRequest),
+    /// KIP-595, KIP-836.
+    DescribeQuorum(DescribeQuorumRequest),
+}
+
+/// Vote (52).
+#[derive(Clone, Debug)]
+pub struct VoteRequest {
+    /// `None` is accepted; another cluster's id is refused.
+    pub cluster_id: Option<String>,
+    /// Who should vote; `None` below v1.
+    pub voter: Option<ReplicaKey>,
+    /// Who asks; the directory is nil below v1.
+    pub candidate: ReplicaKey,
+    /// The candidate's epoch: bumped for a real vote, current for a pre-vote.
+    pub epoch: Epoch,
+    /// Epoch of the candidate's last record.
+    pub last_epoch: Epoch,
+    /// The candidate's log end, exclusive.
+    pub last_offset: Offset,
+    /// True asks without consequences (KIP-996).
+    pub pre_vote: bool,
+}
+
+/// BeginQuorumEpoch (53).
+#[derive(Clone, Debug)]
+pub struct BeginQuorumEpochRequest {
+    /// See [`VoteRequest::cluster_id`].
+    pub cluster_id: Option<String>,
+    /// Who is told; `None` below v1.
+    pub voter: Option<ReplicaKey>,
+    /// The new leader.
+    pub leader_id: NodeId,
+    /// Its epoch.
+    pub epoch: Epoch,
+    /// The leader's endpoints as (listener, host, port); empty below v1.
+    pub endpoints: Vec<(String, String, u16)>,
+}
+
+/// EndQuorumEpoch (54).
+#[derive(Clone, Debug)]
+pub struct EndQuorumEpochRequest {
+    /// See [`VoteRequest::cluster_id`].
+    pub cluster_id: Option<String>,
+    /// The leader that steps down.
+    pub leader_id: NodeId,
+    /// Its epoch.
+    pub epoch: Epoch,
+    /// Who should try first, most caught up first; directories are nil below v1.
+    pub preferred: Vec<ReplicaKey>,
+}
+
+/// Fetch (1) of the metadata partition.
+#[derive(Clone, Debug)]
+pub struct FetchRequest {
+    /// See [`VoteRequest::cluster_id`].
+    pub cluster_id: Option<String>,
+    /// Who fetches; id -1 reads without counting as a replica. Directory nil below v17.
+    pub replica: ReplicaKey,
+    /// The epoch the replica believes in. Raw, so that -1 can be refused.
+    pub current_leader_epoch: i32,
+    /// First offset wanted: everything below it is durable at the replica. Raw, may be negative.
+    pub fetch_offset: i64,
+    /// Epoch of the replica's last record. Raw, may be negative.
+    pub last_fetched_epoch: i32,
+    /// The high watermark that the replica knows; `i64::MAX` (the default below v18) never wakes.
+    pub high_watermark: i64,
+    /// How long the reply may be held, milliseconds. Raw, may be negative.
+    pub max_wait_ms: i32,
+    /// Upper bound of the answer's bytes (at least one batch is sent). Raw, may be 0 or negative.
+    pub max_bytes: i32,
+}
+
+/// FetchSnapshot (59).
+#[derive(Clone, Debug)]
+pub struct FetchSnapshotRequest {
+    /// See [`VoteRequest::cluster_id`].
+    pub cluster_id: Option<String>,
+    /// Who asks.
+    pub replica: ReplicaKey,
+    /// Raw epoch of the leader as the replica knows it.
+    pub current_leader_epoch: i32,
+    /// Which snapshot.
+    pub id: OffsetAndEpoch,
+    /// First byte wanted. Raw, may be negative.
+    pub position: i64,
+    /// Upper bound of the bytes sent. Raw.
+    pub max_bytes: i32,
+}
+
+/// DescribeQuorum (55) of the metadata partition.
+#[derive(Clone, Copy, Debug)]
+pub struct DescribeQuorumRequest;
+
+/// The directory id that stands for "not known".
+pub const UNKNOWN_DIRECTORY: Uuid = Uuid::nil();

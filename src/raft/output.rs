@@ -1,0 +1,268 @@
+//! Everything that the consensus core asks its driver to do.
+
+use bytes::Bytes;
+
+use crate::types::{
+    Epoch, ErrorCode, NodeId, Offset, OffsetAndEpoch, ReplicaKey, Ticket, Timestamp, Token,
+};
+
+/// One thing to do, in order.
+#[derive(Clone, Debug)]
+pub enum Output {
+    /// Put this on stable storage, tell [`super::Input::Written`] with `token`, and execute `then`
+    /// right after that `Written` has been handled.
+    Write {
+        /// Comes back in `Written`.
+        token: Token,
+        /// What is written.
+        write: Write,
+        /// What waits for it.
+        then: Vec<Self>,
+    },
+    /// Answer a peer.
+    Reply {
+        /// Whose request.
+        ticket: Ticket,
+        /// The answer.
+        response: Response,
+    },
+    /// Answer a fetch with records from `from`, at most up to `until` (exclusive) and `max_bytes`
+    /// (at least one whole batch), behind the header `response`.
+    ServeFetch {
+        /// Whose request.
+        ticket: Ticket,
+        /// All of the answer but the records.
+        response: FetchResponse,
+        /// First offset wanted (may lie inside a batch: that whole batch is sent).
+        from: Offset,
+        /// End of what may be sent, exclusive.
+        until: Offset,
+        /// Upper bound in bytes.
+        max_bytes: usize,
+    },
+    /// Answer with bytes of a snapshot that exists; the driver knows its size.
+    ServeSnapshot {
+        /// Whose request.
+        ticket: Ticket,
+        /// All of the answer but size and bytes; the driver answers POSITION_OUT_OF_RANGE in it
+        /// when `position` is negative or not below the size.
+        response: FetchSnapshotResponse,
+        /// First byte.
+        position: i64,
+        /// Upper bound in bytes.
+        max_bytes: usize,
+    },
+    /// Every record below this offset (exclusive) is committed. Rises only.
+    Committed(Offset),
+    /// This node leads `epoch`, and everything before its own first record is committed and told.
+    BecameLeader {
+        /// The epoch led.
+        epoch: Epoch,
+    },
+    /// This node leads no more: forget what was proposed and not committed.
+    LostLeadership {
+        /// The epoch now.
+        epoch: Epoch,
+        /// The new leader if known.
+        leader: Option<NodeId>,
+    },
+    /// Nothing holds the process any longer after [`super::Input::Shutdown`].
+    MayStop,
+}
+
+/// What has to become durable.
+#[derive(Clone, Debug)]
+pub enum Write {
+    /// The state machine's batches.
+    Append {
+        /// Offset of the first record.
+        first: Offset,
+        /// End, exclusive.
+        end: Offset,
+        /// Epoch of the batches.
+        epoch: Epoch,
+        /// Bytes as they go to disk.
+        batches: Bytes,
+    },
+    /// One control batch, encoded by the driver.
+    AppendControl {
+        /// Offset of the first record.
+        first: Offset,
+        /// Epoch of the batch.
+        epoch: Epoch,
+        /// Timestamp of the batch.
+        timestamp: Timestamp,
+        /// The records, one offset each.
+        records: Vec<ControlRecord>,
+    },
+    /// Cut the log: `end` is the new end, exclusive.
+    Truncate {
+        /// New end, exclusive.
+        end: Offset,
+    },
+    /// Election state.
+    QuorumState(QuorumState),
+}
+
+/// What `quorum-state` holds (KIP-595, KIP-853).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct QuorumState {
+    /// Current epoch.
+    pub epoch: Epoch,
+    /// Its leader if known.
+    pub leader: Option<NodeId>,
+    /// Who got this node's vote in the epoch. The directory is nil when the file did not say.
+    pub voted: Option<ReplicaKey>,
+    /// The voters' ids, written by format 0 only (kraft.version 0).
+    pub voters: Vec<NodeId>,
+    /// 0 or 1: the file's `data_version`, equal to kraft.version.
+    pub kraft_version: u16,
+}
+
+/// Control records that consensus writes and reads (KIP-595, KIP-853).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ControlRecord {
+    /// First record of an epoch.
+    LeaderChange {
+        /// The leader.
+        leader: NodeId,
+        /// All voters.
+        voters: Vec<NodeId>,
+        /// Those who voted for it.
+        granting: Vec<NodeId>,
+    },
+    /// The finalized kraft.version.
+    KraftVersion(u16),
+    /// The voter set from here on.
+    Voters(Vec<VoterNode>),
+}
+
+/// A member of the voter set (KIP-853).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VoterNode {
+    /// Id and directory.
+    pub key: ReplicaKey,
+    /// (listener, host, port) of each controller listener.
+    pub endpoints: Vec<(String, String, u16)>,
+    /// kraft.version range that the voter supports, both inclusive.
+    pub kraft_versions: (u16, u16),
+}
+
+/// Who leads, as told to peers.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LeaderHint {
+    /// The leader if known.
+    pub leader: Option<NodeId>,
+    /// The answering node's epoch.
+    pub epoch: Epoch,
+    /// Where the leader listens (host, port), on the listener that was asked, if known.
+    pub endpoint: Option<(String, u16)>,
+}
+
+/// An answer to a peer.
+#[derive(Clone, Debug)]
+pub enum Response {
+    /// Vote.
+    Vote(VoteResponse),
+    /// BeginQuorumEpoch.
+    BeginQuorumEpoch(SimpleResponse),
+    /// EndQuorumEpoch.
+    EndQuorumEpoch(SimpleResponse),
+    /// Fetch without records.
+    Fetch(FetchResponse),
+    /// FetchSnapshot without bytes (an error).
+    FetchSnapshot(FetchSnapshotResponse),
+    /// DescribeQuorum.
+    DescribeQuorum(DescribeQuorumResponse),
+}
+
+/// Where an error belongs in a raft response.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RaftError {
+    /// None: the partition's data is good.
+    None,
+    /// The response's top-level code; no partition is sent.
+    Top(ErrorCode),
+    /// The partition's code.
+    Partition(ErrorCode),
+}
+
+/// Vote.
+#[derive(Clone, Debug)]
+pub struct VoteResponse {
+    /// Error, if any.
+    pub error: RaftError,
+    /// Who leads.
+    pub hint: LeaderHint,
+    /// The vote.
+    pub granted: bool,
+}
+
+/// BeginQuorumEpoch and EndQuorumEpoch.
+#[derive(Clone, Debug)]
+pub struct SimpleResponse {
+    /// Error, if any.
+    pub error: RaftError,
+    /// Who leads.
+    pub hint: LeaderHint,
+}
+
+/// Fetch, all but the records.
+#[derive(Clone, Debug)]
+pub struct FetchResponse {
+    /// Error, if any.
+    pub error: RaftError,
+    /// Who leads.
+    pub hint: LeaderHint,
+    /// Commit offset, exclusive; -1 while unknown.
+    pub high_watermark: i64,
+    /// First offset of the log.
+    pub log_start: Offset,
+    /// Where the logs part: largest epoch not above the asked one, and its end (exclusive).
+    pub diverging: Option<OffsetAndEpoch>,
+    /// "Fetch this snapshot instead."
+    pub snapshot: Option<OffsetAndEpoch>,
+}
+
+/// FetchSnapshot, all but size and bytes.
+#[derive(Clone, Debug)]
+pub struct FetchSnapshotResponse {
+    /// Error, if any.
+    pub error: RaftError,
+    /// Who leads.
+    pub hint: LeaderHint,
+    /// Which snapshot.
+    pub id: OffsetAndEpoch,
+}
+
+/// DescribeQuorum.
+#[derive(Clone, Debug)]
+pub struct DescribeQuorumResponse {
+    /// Error, if any.
+    pub error: RaftError,
+    /// Text for the error.
+    pub message: Option<String>,
+    /// Leader and epoch.
+    pub hint: LeaderHint,
+    /// Commit offset, exclusive; -1 while unknown.
+    pub high_watermark: i64,
+    /// The voters with what they have.
+    pub voters: Vec<ReplicaState>,
+    /// The observers heard of within the last five minutes.
+    pub observers: Vec<ReplicaState>,
+    /// The voters' endpoints.
+    pub nodes: Vec<VoterNode>,
+}
+
+/// What the leader knows of one replica.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReplicaState {
+    /// Which replica.
+    pub key: ReplicaKey,
+    /// Its log end, exclusive; -1 while unknown.
+    pub log_end: i64,
+    /// Wall time of its last fetch, -1 if never.
+    pub last_fetch: i64,
+    /// Wall time at which it last had everything, -1 if never.
+    pub last_caught_up: i64,
+}
