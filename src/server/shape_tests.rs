@@ -1,0 +1,332 @@
+//! The shapes against bytes: the known attacks, noise, and `kafka-protocol` as the second opinion.
+
+use bytes::{Bytes, BytesMut};
+use kafka_protocol::messages as m;
+use kafka_protocol::protocol::{Decodable, Encodable};
+use proptest::prelude::*;
+
+use super::*;
+use crate::server::shapes;
+use crate::types::SplitMix;
+
+fn check(shape: &Shape, body: &[u8], version: i16) -> Result<usize, ShapeFault> {
+    shape.check(body, version).map_err(|misfit| misfit.fault)
+}
+
+/// Bytes of a shape, drawn from a seed. Every value is legal and none is the default of its field
+/// more often than chance has it.
+struct Writer {
+    draw: SplitMix,
+    bytes: Vec<u8>,
+    version: i16,
+    flexible: bool,
+}
+
+impl Writer {
+    fn body(shape: &Shape, version: i16, seed: u64) -> Vec<u8> {
+        let mut writer = Self {
+            draw: SplitMix::new(seed),
+            bytes: Vec::new(),
+            version,
+            flexible: version >= shape.flexible_from,
+        };
+        writer.fields(shape.fields);
+        writer.bytes
+    }
+
+    fn varint(&mut self, mut value: u32) {
+        while value >= 0x80 {
+            self.bytes.push(value as u8 | 0x80);
+            value >>= 7;
+        }
+        self.bytes.push(value as u8);
+    }
+
+    fn fields(&mut self, fields: &[Field]) {
+        for field in fields {
+            if field.exists_in(self.version) && field.tag.is_none() {
+                self.value(field.kind, field.nullable);
+            }
+        }
+        if !self.flexible {
+            return;
+        }
+        let mut tagged: Vec<(u32, Vec<u8>)> = Vec::new();
+        for field in fields {
+            if let Some(tag) = field.tag
+                && field.exists_in(self.version)
+                && self.draw.below(3) > 0
+            {
+                let outer = std::mem::take(&mut self.bytes);
+                self.value(field.kind, field.nullable);
+                tagged.push((tag, std::mem::replace(&mut self.bytes, outer)));
+            }
+        }
+        if self.draw.below(4) == 0 {
+            tagged.push((900, vec![7; self.draw.below(200) as usize]));
+        }
+        self.varint(tagged.len() as u32);
+        for (tag, bytes) in tagged {
+            self.varint(tag);
+            self.varint(bytes.len() as u32);
+            self.bytes.extend(bytes);
+        }
+    }
+
+    fn value(&mut self, kind: Kind, nullable: bool) {
+        let fixed = match kind {
+            Kind::Bool => {
+                self.bytes.push(self.draw.below(2) as u8);
+                return;
+            }
+            Kind::Int8 => 1,
+            Kind::Int16 | Kind::Uint16 => 2,
+            Kind::Int32 => 4,
+            Kind::Int64 => 8,
+            Kind::Uuid => 16,
+            Kind::Struct(fields) => return self.fields(fields),
+            Kind::Str | Kind::Bytes | Kind::Array(_) => 0,
+        };
+        for _ in 0..fixed {
+            self.bytes.push(self.draw.next_u64() as u8);
+        }
+        if fixed > 0 {
+            return;
+        }
+        let null = nullable && self.draw.below(3) == 0;
+        let count = if null { -1 } else { self.draw.below(4) as i32 };
+        if self.flexible {
+            self.varint((count + 1) as u32);
+        } else if matches!(kind, Kind::Str) {
+            self.bytes.extend((count as i16).to_be_bytes());
+        } else {
+            self.bytes.extend(count.to_be_bytes());
+        }
+        for _ in 0..count.max(0) {
+            match kind {
+                Kind::Array(element) => self.value(*element, false),
+                _ => self.bytes.push(b'a' + self.draw.below(26) as u8),
+            }
+        }
+    }
+}
+
+/// `kafka-protocol` reads all of the drawn bytes, what it writes back passes the check and reads
+/// as the same value, and so does its default message.
+fn agrees<M>(shape: &Shape, versions: std::ops::RangeInclusive<i16>, seed: u64)
+where
+    M: Decodable + Encodable + PartialEq + std::fmt::Debug + Default,
+{
+    for version in versions {
+        let drawn = Bytes::from(Writer::body(shape, version, seed));
+        assert!(shape.check(&drawn, version).is_ok(), "v{version} {drawn:?}");
+        let mut rest = drawn.clone();
+        let message = M::decode(&mut rest, version).unwrap();
+        assert!(rest.is_empty(), "v{version}: {} bytes left", rest.len());
+
+        let mut written = BytesMut::new();
+        message.encode(&mut written, version).unwrap();
+        assert!(shape.check(&written, version).is_ok(), "v{version}");
+        assert_eq!(M::decode(&mut written, version).unwrap(), message);
+
+        let mut plain = BytesMut::new();
+        M::default().encode(&mut plain, version).unwrap();
+        assert!(
+            shape.check(&plain, version).is_ok(),
+            "default of v{version}"
+        );
+    }
+}
+
+/// Every request, its shape, and the versions that `kafka-protocol` knows.
+macro_rules! every_request {
+    ($then:ident($($argument:expr),*)) => {
+        $then::<m::FetchRequest>(&shapes::FETCH, 4..=18, $($argument),*);
+        $then::<m::ApiVersionsRequest>(&shapes::API_VERSIONS, 0..=4, $($argument),*);
+        $then::<m::CreateTopicsRequest>(&shapes::CREATE_TOPICS, 2..=7, $($argument),*);
+        $then::<m::DeleteTopicsRequest>(&shapes::DELETE_TOPICS, 1..=6, $($argument),*);
+        $then::<m::DescribeConfigsRequest>(&shapes::DESCRIBE_CONFIGS, 1..=4, $($argument),*);
+        $then::<m::AlterConfigsRequest>(&shapes::ALTER_CONFIGS, 0..=2, $($argument),*);
+        $then::<m::CreatePartitionsRequest>(&shapes::CREATE_PARTITIONS, 0..=3, $($argument),*);
+        $then::<m::IncrementalAlterConfigsRequest>(
+            &shapes::INCREMENTAL_ALTER_CONFIGS, 0..=1, $($argument),*);
+        $then::<m::VoteRequest>(&shapes::VOTE, 0..=2, $($argument),*);
+        $then::<m::BeginQuorumEpochRequest>(&shapes::BEGIN_QUORUM_EPOCH, 0..=1, $($argument),*);
+        $then::<m::EndQuorumEpochRequest>(&shapes::END_QUORUM_EPOCH, 0..=1, $($argument),*);
+        $then::<m::DescribeQuorumRequest>(&shapes::DESCRIBE_QUORUM, 0..=2, $($argument),*);
+        $then::<m::AlterPartitionRequest>(&shapes::ALTER_PARTITION, 2..=3, $($argument),*);
+        $then::<m::UpdateFeaturesRequest>(&shapes::UPDATE_FEATURES, 0..=2, $($argument),*);
+        $then::<m::EnvelopeRequest>(&shapes::ENVELOPE, 0..=0, $($argument),*);
+        $then::<m::FetchSnapshotRequest>(&shapes::FETCH_SNAPSHOT, 0..=1, $($argument),*);
+        $then::<m::DescribeClusterRequest>(&shapes::DESCRIBE_CLUSTER, 0..=2, $($argument),*);
+        $then::<m::BrokerRegistrationRequest>(&shapes::BROKER_REGISTRATION, 0..=4, $($argument),*);
+        $then::<m::BrokerHeartbeatRequest>(&shapes::BROKER_HEARTBEAT, 0..=1, $($argument),*);
+        $then::<m::AllocateProducerIdsRequest>(
+            &shapes::ALLOCATE_PRODUCER_IDS, 0..=0, $($argument),*);
+        $then::<m::ControllerRegistrationRequest>(
+            &shapes::CONTROLLER_REGISTRATION, 0..=0, $($argument),*);
+        $then::<m::AssignReplicasToDirsRequest>(
+            &shapes::ASSIGN_REPLICAS_TO_DIRS, 0..=0, $($argument),*);
+    };
+}
+
+/// Noise, and drawn bodies with one byte changed or the end cut: the check never panics, and what
+/// it lets through never makes the decoder panic or ask for more than the bytes hold.
+fn survives<M: Decodable>(
+    shape: &Shape,
+    versions: std::ops::RangeInclusive<i16>,
+    noise: &[u8],
+    seed: u64,
+) {
+    for version in versions {
+        let mut bent = Writer::body(shape, version, seed);
+        let at = SplitMix::new(seed).below(bent.len().max(1) as u64) as usize;
+        if let Some(byte) = bent.get_mut(at) {
+            *byte = noise.first().copied().unwrap_or(0xff);
+        }
+        let cut = bent[..at].to_vec();
+        for body in [noise.to_vec(), bent, cut] {
+            if shape.check(&body, version).is_ok() {
+                let _ = M::decode(&mut Bytes::from(body), version);
+            }
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(128))]
+
+    #[test]
+    fn kafka_protocol_reads_what_the_shapes_describe(seed: u64) {
+        every_request!(agrees(seed));
+    }
+
+    #[test]
+    fn noise_never_panics_and_never_reaches_the_decoder_with_a_false_count(
+        noise in proptest::collection::vec(any::<u8>(), 0..64),
+        seed: u64,
+    ) {
+        every_request!(survives(&noise, seed));
+    }
+}
+
+#[test]
+fn nine_bytes_of_create_topics_with_a_huge_count_are_refused() {
+    // Topics: count 2^32 - 2 as a compact length, then four bytes that could be the time-out.
+    let body = [0xff, 0xff, 0xff, 0xff, 0x0f, 0, 0, 0, 0];
+    assert_eq!(
+        check(&shapes::CREATE_TOPICS, &body, 7),
+        Err(ShapeFault::Truncated)
+    );
+}
+
+#[test]
+fn twenty_one_bytes_of_fetch_with_a_huge_count_are_refused() {
+    let mut body = vec![0; 17];
+    body.extend([0x7f, 0xff, 0xff, 0xff]);
+    assert_eq!(check(&shapes::FETCH, &body, 4), Err(ShapeFault::Truncated));
+}
+
+#[test]
+fn a_count_that_fits_the_bytes_but_not_the_elements_is_refused() {
+    // DescribeConfigs v1: one resource, 100 keys announced, room for 50 (two bytes each).
+    let mut body = vec![0, 0, 0, 1, 2, 0, 0, 0, 0, 0, 100];
+    body.extend([0; 101]);
+    assert_eq!(
+        check(&shapes::DESCRIBE_CONFIGS, &body, 1),
+        Err(ShapeFault::Truncated)
+    );
+}
+
+#[test]
+fn more_elements_than_the_bound_are_refused_before_they_are_decoded() {
+    // Five million empty names in five megabytes would become 160 MB of strings.
+    let count: u32 = 5_000_000;
+    let mut body = Vec::new();
+    let mut left = count + 1;
+    while left >= 0x80 {
+        body.push(left as u8 | 0x80);
+        left >>= 7;
+    }
+    body.push(left as u8);
+    body.extend(vec![1; count as usize]);
+    body.extend([0, 0, 0, 0, 0]);
+    assert_eq!(
+        check(&shapes::DELETE_TOPICS, &body, 5),
+        Err(ShapeFault::TooManyElements)
+    );
+}
+
+#[test]
+fn bytes_after_the_last_field_are_refused() {
+    assert_eq!(check(&shapes::DESCRIBE_CLUSTER, &[0, 0], 0), Ok(0));
+    assert_eq!(
+        check(&shapes::DESCRIBE_CLUSTER, &[0, 0, 0], 0),
+        Err(ShapeFault::LeftOver)
+    );
+}
+
+#[test]
+fn a_known_tagged_field_must_fill_its_size() {
+    let heartbeat = |size: u8| {
+        let mut body = vec![0; 22];
+        body.extend([1, 0, size, 1, 0]);
+        check(&shapes::BROKER_HEARTBEAT, &body, 1)
+    };
+    // An empty OfflineLogDirs is one byte; with size 2 the byte behind it is not its own.
+    assert_eq!(heartbeat(2), Err(ShapeFault::TagSize));
+    let mut body = vec![0; 22];
+    body.extend([1, 0, 1, 1]);
+    assert_eq!(check(&shapes::BROKER_HEARTBEAT, &body, 1), Ok(1));
+}
+
+#[test]
+fn null_is_refused_where_the_protocol_has_none() {
+    // BrokerRegistration v0: the cluster id is not nullable.
+    let mut body = vec![0; 4];
+    body.push(0);
+    body.extend([0; 32]);
+    assert_eq!(
+        check(&shapes::BROKER_REGISTRATION, &body, 0),
+        Err(ShapeFault::BadLength)
+    );
+}
+
+#[test]
+fn a_number_of_six_bytes_or_of_33_bits_is_refused() {
+    let topics = |body: &[u8]| check(&shapes::CREATE_TOPICS, body, 7);
+    assert_eq!(
+        topics(&[0xff, 0xff, 0xff, 0xff, 0xff, 1, 0, 0]),
+        Err(ShapeFault::Varint)
+    );
+    assert_eq!(
+        topics(&[0xff, 0xff, 0xff, 0xff, 0x1f, 0, 0, 0]),
+        Err(ShapeFault::Varint)
+    );
+}
+
+#[test]
+fn nesting_is_bounded_by_the_table() {
+    fn depth(kind: Kind) -> usize {
+        match kind {
+            Kind::Array(element) => depth(*element),
+            Kind::Struct(fields) => 1 + fields.iter().map(|f| depth(f.kind)).max().unwrap_or(0),
+            _ => 0,
+        }
+    }
+    fn shallow<M>(shape: &Shape, _: std::ops::RangeInclusive<i16>) {
+        assert!(depth(Kind::Struct(shape.fields)) <= 4);
+    }
+    every_request!(shallow());
+}
+
+#[test]
+fn the_misfit_names_the_field() {
+    let misfit = shapes::CREATE_TOPICS.check(&[2, 3, b'a'], 7).unwrap_err();
+    assert_eq!(
+        misfit.to_string(),
+        "a value reaches beyond the end of the request (at field 'Topics')"
+    );
+    let misfit = shapes::ENVELOPE.check(&[3, 1, 2, 0, 9, 1], 0).unwrap_err();
+    assert_eq!(misfit.field, "ClientHostAddress");
+}
