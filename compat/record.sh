@@ -1,0 +1,35 @@
+#!/usr/bin/env bash
+# Re-records everything under fixtures/ from real Kafka processes and rewrites the manifest.
+#   compat/record.sh             all of it
+#   compat/record.sh storage     only the transcripts of the storage tool
+#   compat/record.sh manifest    only the manifest
+set -euo pipefail
+cd "$(dirname "$0")/.."
+what=${1:-all}
+jars=compat/java/jars
+classes=compat/java/target/classes
+
+compat/jars.sh 4.4.0 3.9.2
+mkdir -p "$classes"
+javac -nowarn -d "$classes" -cp "$jars/4.4.0/*" compat/java/src/kraftd/compat/*.java
+
+if [ "$what" = all ] || [ "$what" = storage ]; then
+  java -Xmx128m -cp "$classes" kraftd.compat.StorageToolRecorder "$PWD/$jars/4.4.0" \
+    "$PWD/compat/java/conf/log4j2-tools.properties" fixtures/4.4.0/storage-tool/*.txt
+fi
+
+# The manifest: one line a file, with what wrote it. Files under fixtures/config are our own.
+made_by() {
+  case $1 in
+    */storage-tool/*) echo "kafka.tools.StorageTool with the arguments in the file" ;;
+    *) echo "compat/record.sh" ;;
+  esac
+}
+{
+  printf 'file\tkafka\tmade by\tsha256\n'
+  find fixtures -type f -path 'fixtures/[0-9]*' | LC_ALL=C sort | while read -r file; do
+    version=${file#fixtures/}
+    printf '%s\t%s\t%s\t%s\n' "${file#fixtures/}" "${version%%/*}" "$(made_by "$file")" \
+      "$(sha256sum "$file" | cut -d' ' -f1)"
+  done
+} > fixtures/MANIFEST.tsv
