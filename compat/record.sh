@@ -2,6 +2,7 @@
 # Re-records everything under fixtures/ from real Kafka processes and rewrites the manifest.
 #   compat/record.sh             all of it
 #   compat/record.sh storage     only the transcripts of the storage tool
+#   compat/record.sh answers     only the answers to tables of requests
 #   compat/record.sh manifest    only the manifest
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -18,10 +19,16 @@ if [ "$what" = all ] || [ "$what" = storage ]; then
     "$PWD/compat/java/conf/log4j2-tools.properties" fixtures/4.4.0/storage-tool/*.txt
 fi
 
+if [ "$what" = all ] || [ "$what" = answers ]; then
+  java -Xmx256m -cp "$classes:$jars/4.4.0/*" kraftd.compat.AnswerRecorder "$PWD/$jars/4.4.0" \
+    "$PWD/compat/java/conf" fixtures/4.4.0/answers/*.tsv
+fi
+
 # The manifest: one line a file, with what wrote it. Files under fixtures/config are our own.
 made_by() {
   case $1 in
     */storage-tool/*) echo "kafka.tools.StorageTool with the arguments in the file" ;;
+    */answers/*) echo "a controller formatted --standalone with one broker, asked by kraftd.compat.AnswerRecorder" ;;
     *) echo "compat/record.sh" ;;
   esac
 }

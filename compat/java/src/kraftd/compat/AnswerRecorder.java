@@ -1,0 +1,30 @@
+package kraftd.compat;
+
+import java.nio.file.Path;
+
+/** Records the answers of a Java controller with one Java broker to tables of requests. */
+public final class AnswerRecorder {
+    private AnswerRecorder() {}
+
+    /** Arguments: jars, logging configurations, tables. Each table meets a new cluster. */
+    public static void main(String[] args) throws Exception {
+        for (int i = 2; i < args.length; i++) {
+            record(Path.of(args[0]), Path.of(args[1]), Path.of(args[i]));
+        }
+    }
+
+    private static void record(Path jars, Path conf, Path table) throws Exception {
+        try (Servers servers = new Servers(jars, conf)) {
+            Path controller = servers.config("controller", servers.controllerLines(true));
+            Path broker = servers.config("broker", servers.brokerLines(true));
+            servers.format(controller, "--standalone");
+            servers.format(broker);
+            servers.start(controller);
+            Process running = servers.start(broker);
+            servers.awaitLog(broker, "Kafka Server started");
+            Replay.replay("localhost", servers.controllerPort, table, table);
+            Servers.stop(running);
+            System.out.println(table);
+        }
+    }
+}

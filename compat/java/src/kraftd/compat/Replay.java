@@ -1,0 +1,43 @@
+package kraftd.compat;
+
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+
+/**
+ * Sends each request of a table of cases to one node and writes the table again with the answers.
+ * Columns: case, API, version, request, answer, request bytes, answer bytes. The first four are the
+ * input; lines starting with '#' are kept. {broker-epoch} in a request is the epoch of broker 2.
+ */
+public final class Replay {
+    private Replay() {}
+
+    /** Arguments: host, port, table to read, table to write. */
+    public static void main(String[] args) throws Exception {
+        replay(args[0], Integer.parseInt(args[1]), Path.of(args[2]), Path.of(args[3]));
+    }
+
+    static void replay(String host, int port, Path cases, Path answers) throws Exception {
+        List<String> out = new ArrayList<>();
+        for (String line : Files.readAllLines(cases)) {
+            out.add(line.startsWith("#") || line.isBlank() ? line : answer(host, port, line));
+        }
+        Files.write(answers, out);
+    }
+
+    private static String answer(String host, int port, String line) throws Exception {
+        String[] cells = line.split("\t");
+        String inputs = String.join("\t", List.of(cells).subList(0, 4));
+        try (Wire wire = new Wire(host, port)) {
+            Wire.Exchange exchange = wire.call(cells[1], Short.parseShort(cells[2]), cells[3]);
+            return String.join("\t", inputs, exchange.json(), exchange.requestHex(),
+                exchange.responseHex());
+        } catch (java.io.IOException e) {
+            if (!Wire.isClosed(e)) {
+                throw e;
+            }
+            return inputs + "\tclosed";
+        }
+    }
+}
