@@ -4,6 +4,7 @@
 //! version in front. All reading is of bytes that somebody else wrote: it ends in a value or in a
 //! typed fault, never in a panic, and a count on the wire reserves no memory.
 
+pub mod batch;
 pub mod fault;
 pub mod frame;
 pub mod metadata;

@@ -1,0 +1,579 @@
+//! Record batches (magic 2), read without copying and written exactly as Java writes them.
+//!
+//! A batch is the unit of everything in the metadata log: appended, fetched, truncated and replayed
+//! as a whole. Its layout, all numbers big-endian:
+//!
+//! ```text
+//! base offset i64 | length i32 (bytes behind this field) | epoch i32 | magic i8 = 2 | crc u32 |
+//! attributes i16 | last offset delta i32 | base timestamp i64 | max timestamp i64 |
+//! producer id i64 | producer epoch i16 | base sequence i32 | count i32 | records
+//! ```
+//!
+//! The CRC-32C covers everything behind itself, so the base offset and the epoch are not covered.
+//! Offsets inside a batch are contiguous: the metadata log is never compacted record by record.
+//!
+//! Whatever is read here came from a disk or a peer. [`BatchHeader::parse`] checks the header's
+//! numbers against each other, [`peek`] finds the end of a batch in a stream, [`Batch::verify_crc`]
+//! is separate because it touches every byte, and [`Batch::records`] checks each record's lengths
+//! while it walks.
+
+mod builder;
+#[cfg(test)]
+mod tests;
+
+use std::error::Error;
+use std::fmt;
+
+use bytes::Bytes;
+
+pub use self::builder::{BatchBuilder, record_bytes};
+use crate::types::{Epoch, Offset, Timestamp};
+
+/// The size of a batch without records.
+pub const HEADER_BYTES: usize = 61;
+/// The bytes up to and including the length field, which the length does not count.
+const LENGTH_END: usize = 12;
+/// The bytes up to and including the magic byte.
+const MAGIC_END: usize = 17;
+/// Where the bytes that the CRC covers begin.
+const CRC_END: usize = 21;
+/// The only record format of the metadata log.
+const MAGIC: i8 = 2;
+
+/// The largest batch that Kafka writes to the metadata log, header included.
+pub const BATCH_BYTES_MAX: usize = 8 * 1024 * 1024;
+/// A length beyond this is taken for garbage. Java's limit is configurable in tests, so this is
+/// more than [`BATCH_BYTES_MAX`].
+pub const BATCH_BYTES_SANE: usize = 64 * 1024 * 1024;
+
+const ATTRIBUTE_COMPRESSION: i16 = 0x07;
+const ATTRIBUTE_LOG_APPEND_TIME: i16 = 0x08;
+const ATTRIBUTE_CONTROL: i16 = 0x20;
+
+/// Why bytes are not a batch of the metadata log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum BatchFault {
+    /// Attributes that a metadata batch never has: transactional, a delete horizon, unused bits.
+    Attributes(i16),
+    /// The bytes differ from what was written.
+    BadCrc {
+        /// What the header says.
+        stored: u32,
+        /// What the bytes give.
+        computed: u32,
+    },
+    /// A record's attributes, key, value or headers do not fill its length exactly, or a length is
+    /// negative where it cannot be.
+    BadRecord {
+        /// The record's place in the batch, from 0.
+        index: u32,
+    },
+    /// Metadata batches are never compressed.
+    Compressed(i16),
+    /// The count of records is not the range of offsets.
+    Count {
+        /// The count in the header.
+        count: i32,
+        /// The difference of last and first offset in the header.
+        last_offset_delta: i32,
+    },
+    /// A negative epoch.
+    Epoch(i32),
+    /// Bytes behind the last record.
+    LeftOver(usize),
+    /// A length below that of an empty batch, or beyond [`BATCH_BYTES_SANE`].
+    Length(i32),
+    /// A record format other than 2.
+    Magic(i8),
+    /// A negative base offset, or one so large that the last offset does not exist.
+    Offset(i64),
+    /// A timestamp beyond 64 bits.
+    Timestamp,
+    /// The bytes end inside the batch.
+    Truncated,
+}
+
+impl fmt::Display for BatchFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Attributes(bits) => write!(f, "batch attributes {bits:#06x} are not metadata's"),
+            Self::BadCrc { stored, computed } => write!(
+                f,
+                "batch checksum is {stored:#010x}, but its bytes give {computed:#010x}"
+            ),
+            Self::BadRecord { index } => write!(f, "record {index} of the batch is malformed"),
+            Self::Compressed(codec) => write!(f, "batch is compressed (codec {codec})"),
+            Self::Count {
+                count,
+                last_offset_delta,
+            } => write!(
+                f,
+                "batch counts {count} records, but its last offset delta is {last_offset_delta}"
+            ),
+            Self::Epoch(epoch) => write!(f, "batch epoch {epoch} is negative"),
+            Self::LeftOver(count) => write!(f, "{count} bytes behind the batch's last record"),
+            Self::Length(length) => write!(f, "batch length {length} cannot be true"),
+            Self::Magic(magic) => write!(f, "batch format {magic} is not 2"),
+            Self::Offset(offset) => write!(f, "batch base offset {offset} cannot be true"),
+            Self::Timestamp => f.write_str("a record's timestamp exceeds 64 bits"),
+            Self::Truncated => f.write_str("the bytes end inside the batch"),
+        }
+    }
+}
+
+impl Error for BatchFault {}
+
+/// A header whose numbers fit each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BatchHeader {
+    /// The offset of the first record.
+    pub base_offset: Offset,
+    /// The raft epoch of the leader that wrote the batch; in a snapshot, the snapshot's epoch.
+    pub epoch: Epoch,
+    /// CRC-32C of everything behind it.
+    pub crc: u32,
+    /// The raw attributes: only the timestamp type (0x08) and control (0x20) can be set.
+    pub attributes: i16,
+    /// From this the records' timestamps count.
+    pub base_timestamp: Timestamp,
+    /// The highest timestamp.
+    pub max_timestamp: Timestamp,
+    /// -1 in metadata batches.
+    pub producer_id: i64,
+    /// -1 in metadata batches.
+    pub producer_epoch: i16,
+    /// -1 in metadata batches.
+    pub base_sequence: i32,
+    /// How many records there are, at least 1.
+    pub count: u32,
+    /// The size of the whole batch.
+    size: usize,
+}
+
+impl BatchHeader {
+    /// Reads the first [`HEADER_BYTES`] of `bytes`. The records need not be there.
+    ///
+    /// # Errors
+    /// When the bytes are too few or cannot begin a batch of the metadata log.
+    pub fn parse(bytes: &[u8]) -> Result<Self, BatchFault> {
+        let mut fields = Fields(bytes);
+        let base_offset = i64::from_be_bytes(fields.next()?);
+        let size = size_of_batch(i32::from_be_bytes(fields.next()?))?;
+        let epoch = i32::from_be_bytes(fields.next()?);
+        let magic = i8::from_be_bytes(fields.next()?);
+        let crc = u32::from_be_bytes(fields.next()?);
+        let attributes = i16::from_be_bytes(fields.next()?);
+        let last_offset_delta = i32::from_be_bytes(fields.next()?);
+        let base_timestamp = Timestamp(i64::from_be_bytes(fields.next()?));
+        let max_timestamp = Timestamp(i64::from_be_bytes(fields.next()?));
+        let producer_id = i64::from_be_bytes(fields.next()?);
+        let producer_epoch = i16::from_be_bytes(fields.next()?);
+        let base_sequence = i32::from_be_bytes(fields.next()?);
+        let count = i32::from_be_bytes(fields.next()?);
+        if magic != MAGIC {
+            return Err(BatchFault::Magic(magic));
+        }
+        if attributes & ATTRIBUTE_COMPRESSION != 0 {
+            return Err(BatchFault::Compressed(attributes & ATTRIBUTE_COMPRESSION));
+        }
+        if attributes & !(ATTRIBUTE_LOG_APPEND_TIME | ATTRIBUTE_CONTROL) != 0 {
+            return Err(BatchFault::Attributes(attributes));
+        }
+        if epoch < 0 {
+            return Err(BatchFault::Epoch(epoch));
+        }
+        if count < 1 || last_offset_delta != count - 1 {
+            return Err(BatchFault::Count {
+                count,
+                last_offset_delta,
+            });
+        }
+        // The offset behind the last one must exist too: it is the end of the log.
+        if base_offset < 0 || base_offset.checked_add(i64::from(count)).is_none() {
+            return Err(BatchFault::Offset(base_offset));
+        }
+        Ok(Self {
+            base_offset: Offset(base_offset),
+            epoch: Epoch(epoch),
+            crc,
+            attributes,
+            base_timestamp,
+            max_timestamp,
+            producer_id,
+            producer_epoch,
+            base_sequence,
+            count: count.unsigned_abs(),
+            size,
+        })
+    }
+
+    /// The size of the whole batch, header included.
+    #[must_use]
+    pub const fn size(&self) -> usize {
+        self.size
+    }
+
+    /// The offset of the last record (inclusive).
+    #[must_use]
+    pub const fn last_offset(&self) -> Offset {
+        self.end_offset().prev()
+    }
+
+    /// The offset behind the last record (exclusive).
+    #[must_use]
+    pub const fn end_offset(&self) -> Offset {
+        self.base_offset.plus(self.count as i64)
+    }
+
+    /// True for a batch of control records, which carry raft's own facts and no metadata.
+    #[must_use]
+    pub const fn is_control(&self) -> bool {
+        self.attributes & ATTRIBUTE_CONTROL != 0
+    }
+
+    /// True when the broker's clock and not the writer's gave the timestamps; never in metadata.
+    #[must_use]
+    pub const fn is_log_append_time(&self) -> bool {
+        self.attributes & ATTRIBUTE_LOG_APPEND_TIME != 0
+    }
+}
+
+/// Fixed-width numbers in a row.
+struct Fields<'a>(&'a [u8]);
+
+impl Fields<'_> {
+    fn next<const N: usize>(&mut self) -> Result<[u8; N], BatchFault> {
+        let Some((head, tail)) = self.0.split_first_chunk::<N>() else {
+            return Err(BatchFault::Truncated);
+        };
+        self.0 = tail;
+        Ok(*head)
+    }
+}
+
+/// The size of a batch whose length field is `length`.
+fn size_of_batch(length: i32) -> Result<usize, BatchFault> {
+    usize::try_from(length)
+        .ok()
+        .map(|length| length.saturating_add(LENGTH_END))
+        .filter(|size| (HEADER_BYTES..=BATCH_BYTES_SANE).contains(size))
+        .ok_or(BatchFault::Length(length))
+}
+
+/// What the first bytes of a stream of batches are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Peek {
+    /// A whole batch of [`BatchHeader::size`] bytes; its checksum and records are not checked.
+    Batch(BatchHeader),
+    /// So far the beginning of a batch. At least this many bytes, from the batch's first on, are
+    /// needed to say more.
+    Partial {
+        /// More than there are.
+        bytes_needed: usize,
+    },
+    /// Not a batch, whatever follows.
+    Garbage(BatchFault),
+}
+
+/// Says whether `bytes` begin with a batch. Garbage is told as early as it can be seen.
+#[must_use]
+pub fn peek(bytes: &[u8]) -> Peek {
+    if let Some(length) = bytes
+        .get(LENGTH_END - 4..)
+        .and_then(|rest| rest.first_chunk::<4>())
+        && let Err(fault) = size_of_batch(i32::from_be_bytes(*length))
+    {
+        return Peek::Garbage(fault);
+    }
+    if let Some(&magic) = bytes.get(MAGIC_END - 1)
+        && magic != MAGIC as u8
+    {
+        return Peek::Garbage(BatchFault::Magic(magic as i8));
+    }
+    if bytes.len() < HEADER_BYTES {
+        return Peek::Partial {
+            bytes_needed: HEADER_BYTES,
+        };
+    }
+    match BatchHeader::parse(bytes) {
+        Err(fault) => Peek::Garbage(fault),
+        Ok(header) if bytes.len() < header.size() => Peek::Partial {
+            bytes_needed: header.size(),
+        },
+        Ok(header) => Peek::Batch(header),
+    }
+}
+
+/// One whole batch, sharing the memory that it was read into.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Batch {
+    header: BatchHeader,
+    bytes: Bytes,
+}
+
+impl Batch {
+    /// Takes `bytes` as exactly one batch. The checksum is not verified.
+    ///
+    /// # Errors
+    /// When the header is bad, or the bytes are more or fewer than it says.
+    pub fn parse(bytes: Bytes) -> Result<Self, BatchFault> {
+        let header = BatchHeader::parse(&bytes)?;
+        if bytes.len() < header.size() {
+            return Err(BatchFault::Truncated);
+        }
+        if bytes.len() > header.size() {
+            return Err(BatchFault::LeftOver(bytes.len() - header.size()));
+        }
+        Ok(Self { header, bytes })
+    }
+
+    /// Splits the first batch off `bytes`; `None` when they end before the batch does (also when
+    /// there are none). The checksum is not verified.
+    ///
+    /// # Errors
+    /// When the bytes are no batch, whatever follows; they stay as they are.
+    pub fn take_from(bytes: &mut Bytes) -> Result<Option<Self>, BatchFault> {
+        match peek(bytes) {
+            Peek::Batch(header) => Ok(Some(Self {
+                header,
+                bytes: bytes.split_to(header.size()),
+            })),
+            Peek::Partial { .. } => Ok(None),
+            Peek::Garbage(fault) => Err(fault),
+        }
+    }
+
+    /// Compares the checksum with the bytes.
+    ///
+    /// # Errors
+    /// [`BatchFault::BadCrc`] when they differ.
+    pub fn verify_crc(&self) -> Result<(), BatchFault> {
+        let computed = crc32c::crc32c(&self.bytes[CRC_END..]);
+        if computed == self.header.crc {
+            return Ok(());
+        }
+        Err(BatchFault::BadCrc {
+            stored: self.header.crc,
+            computed,
+        })
+    }
+
+    /// The header.
+    #[must_use]
+    pub const fn header(&self) -> &BatchHeader {
+        &self.header
+    }
+
+    /// The whole batch as it is on disk and on the wire.
+    #[must_use]
+    pub const fn bytes(&self) -> &Bytes {
+        &self.bytes
+    }
+
+    /// The whole batch as it is on disk and on the wire.
+    #[must_use]
+    pub fn into_bytes(self) -> Bytes {
+        self.bytes
+    }
+
+    /// The size of the whole batch, header included.
+    #[must_use]
+    pub const fn size(&self) -> usize {
+        self.header.size
+    }
+
+    /// The offset of the first record.
+    #[must_use]
+    pub const fn base_offset(&self) -> Offset {
+        self.header.base_offset
+    }
+
+    /// The offset of the last record (inclusive).
+    #[must_use]
+    pub const fn last_offset(&self) -> Offset {
+        self.header.last_offset()
+    }
+
+    /// The offset behind the last record (exclusive).
+    #[must_use]
+    pub const fn end_offset(&self) -> Offset {
+        self.header.end_offset()
+    }
+
+    /// The raft epoch of the leader that wrote the batch.
+    #[must_use]
+    pub const fn epoch(&self) -> Epoch {
+        self.header.epoch
+    }
+
+    /// True for a batch of control records.
+    #[must_use]
+    pub const fn is_control(&self) -> bool {
+        self.header.is_control()
+    }
+
+    /// The highest timestamp of the records.
+    #[must_use]
+    pub const fn max_timestamp(&self) -> Timestamp {
+        self.header.max_timestamp
+    }
+
+    /// How many records there are.
+    #[must_use]
+    pub const fn count(&self) -> u32 {
+        self.header.count
+    }
+
+    /// Walks the records. After a fault the walk ends; a batch whose walk ended without one has
+    /// exactly [`Self::count`] records.
+    #[must_use]
+    pub fn records(&self) -> Records {
+        Records {
+            header: self.header,
+            rest: self.bytes.slice(HEADER_BYTES..),
+            index: 0,
+            done: false,
+        }
+    }
+}
+
+/// One record of a batch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RawRecord {
+    /// Its offset.
+    pub offset: Offset,
+    /// Its timestamp.
+    pub timestamp: Timestamp,
+    /// The key: null in data records, the type in control records.
+    pub key: Option<Bytes>,
+    /// The value, sharing the batch's memory.
+    pub value: Option<Bytes>,
+}
+
+/// The records of one batch, in order.
+#[derive(Clone, Debug)]
+pub struct Records {
+    header: BatchHeader,
+    rest: Bytes,
+    index: u32,
+    done: bool,
+}
+
+impl Iterator for Records {
+    type Item = Result<RawRecord, BatchFault>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.done {
+            return None;
+        }
+        if self.index == self.header.count {
+            self.done = true;
+            let left = self.rest.len();
+            return (left > 0).then_some(Err(BatchFault::LeftOver(left)));
+        }
+        let record = self.take();
+        self.done = record.is_err();
+        self.index += 1;
+        Some(record)
+    }
+}
+
+impl Records {
+    fn take(&mut self) -> Result<RawRecord, BatchFault> {
+        let bad = BatchFault::BadRecord { index: self.index };
+        let length = length(&mut self.rest).flatten().ok_or(bad.clone())?;
+        if length > self.rest.len() {
+            return Err(BatchFault::Truncated);
+        }
+        let mut body = self.rest.split_to(length);
+        let (timestamp_delta, key, value) = split(&mut body, self.index).ok_or(bad)?;
+        let timestamp = if self.header.is_log_append_time() {
+            Some(self.header.max_timestamp.0)
+        } else {
+            self.header.base_timestamp.0.checked_add(timestamp_delta)
+        };
+        Ok(RawRecord {
+            offset: self.header.base_offset.plus(i64::from(self.index)),
+            timestamp: timestamp.map(Timestamp).ok_or(BatchFault::Timestamp)?,
+            key,
+            value,
+        })
+    }
+}
+
+type Split = (i64, Option<Bytes>, Option<Bytes>);
+
+/// The timestamp delta, key and value of the record in `body`, or `None` when it is not exactly
+/// one record with the offset delta `index`.
+fn split(body: &mut Bytes, index: u32) -> Option<Split> {
+    let attributes = body.split_to_checked(1)?;
+    if attributes[0] != 0 {
+        return None;
+    }
+    let timestamp_delta = varint(body)?;
+    if varint(body)? != i64::from(index) {
+        return None;
+    }
+    let key = nullable(body)?;
+    let value = nullable(body)?;
+    // Each header takes at least two bytes, so a false count ends early.
+    let headers = length(body)??;
+    for _ in 0..headers {
+        let name = length(body)??;
+        body.split_to_checked(name)?;
+        nullable(body)?;
+    }
+    body.is_empty().then_some((timestamp_delta, key, value))
+}
+
+/// `Bytes::split_to` that refuses instead of panicking.
+trait SplitChecked: Sized {
+    fn split_to_checked(&mut self, count: usize) -> Option<Self>;
+}
+
+impl SplitChecked for Bytes {
+    fn split_to_checked(&mut self, count: usize) -> Option<Self> {
+        (count <= self.len()).then(|| self.split_to(count))
+    }
+}
+
+/// A length-prefixed field: `Some(None)` is null, `None` is malformed.
+#[expect(
+    clippy::option_option,
+    reason = "null is a value here, malformed is not"
+)]
+fn nullable(body: &mut Bytes) -> Option<Option<Bytes>> {
+    match length(body)? {
+        None => Some(None),
+        Some(length) => body.split_to_checked(length).map(Some),
+    }
+}
+
+/// A length: `Some(None)` is -1 (null), `None` is malformed.
+#[expect(
+    clippy::option_option,
+    reason = "null is a value here, malformed is not"
+)]
+fn length(body: &mut Bytes) -> Option<Option<usize>> {
+    match varint(body)? {
+        -1 => Some(None),
+        length => usize::try_from(length).ok().map(Some),
+    }
+}
+
+/// A zig-zag variable-length integer of at most 64 bits.
+fn varint(body: &mut Bytes) -> Option<i64> {
+    let mut value = 0_u64;
+    for (at, &byte) in body.iter().take(10).enumerate() {
+        // The tenth byte holds the 64th bit and nothing else.
+        if at == 9 && byte > 1 {
+            return None;
+        }
+        value |= u64::from(byte & 0x7f) << (7 * at);
+        if byte & 0x80 == 0 {
+            let _ = body.split_to(at + 1);
+            return Some((value >> 1).cast_signed() ^ -(value & 1).cast_signed());
+        }
+    }
+    None
+}
