@@ -9,6 +9,18 @@
 //!
 //! The interface is plain data so that a simulated disk can stand in for the files.
 
+pub mod atomic;
+pub(crate) mod commit_file;
+pub(crate) mod epoch_checkpoint;
+pub mod fault;
+pub mod lock;
+pub mod meta_properties;
+pub(crate) mod partition_metadata;
+pub mod quorum_state;
+
+pub use fault::{FaultKind, StorageFault};
+pub use meta_properties::MetaProperties;
+
 use bytes::Bytes;
 
 use crate::raft::{ControlRecord, QuorumState};
