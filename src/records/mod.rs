@@ -5,12 +5,14 @@
 //! typed fault, never in a panic, and a count on the wire reserves no memory.
 
 pub mod batch;
+pub mod control;
 pub mod fault;
 pub mod frame;
 pub mod metadata;
 pub mod schema;
 pub mod wire;
 
+pub use control::ControlRecord;
 pub use fault::RecordFault;
 pub use frame::VersionedRecord;
 pub use metadata::*;

@@ -7,6 +7,7 @@ use super::{
     MAGIC,
 };
 use crate::records::VersionedRecord;
+use crate::records::control::ControlRecord;
 use crate::records::fault::RecordFault;
 use crate::types::{Epoch, Offset, Timestamp};
 
@@ -109,6 +110,16 @@ impl BatchBuilder {
         }
         self.scratch = value;
         encoded
+    }
+
+    /// Adds a control record.
+    ///
+    /// # Errors
+    /// When the record cannot be written at its version; the batch stays as it was.
+    pub fn push_control(&mut self, record: &ControlRecord) -> Result<(), RecordFault> {
+        let value = record.encode_value()?;
+        self.push(Some(&record.encode_key()), Some(&value));
+        Ok(())
     }
 
     /// Ends the batch.
