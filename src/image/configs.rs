@@ -1,0 +1,346 @@
+//! Dynamic configurations: (resource type, name) -> key -> value.
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::index::{Index, hash_of};
+use super::intern::Pool;
+use super::table::Table;
+
+/// Resource type: a topic.
+pub const TOPIC: i8 = 2;
+/// Resource type: a broker; the empty name is the default for all brokers.
+pub const BROKER: i8 = 4;
+/// Resource type: a client metrics subscription (KIP-714).
+pub const CLIENT_METRICS: i8 = 16;
+/// Resource type: a group (KIP-848).
+pub const GROUP: i8 = 32;
+
+/// What a configuration belongs to.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ConfigResource {
+    /// [`TOPIC`], [`BROKER`], [`CLIENT_METRICS`] or [`GROUP`].
+    pub kind: i8,
+    /// The resource's name; empty for the default of all brokers.
+    pub name: String,
+}
+
+impl ConfigResource {
+    /// A topic.
+    #[must_use]
+    pub fn topic(name: impl Into<String>) -> Self {
+        Self {
+            kind: TOPIC,
+            name: name.into(),
+        }
+    }
+
+    /// The default for all brokers.
+    #[must_use]
+    pub const fn all_brokers() -> Self {
+        Self {
+            kind: BROKER,
+            name: String::new(),
+        }
+    }
+}
+
+/// The keys and values of one resource, sorted by key. A clone copies a pointer.
+#[derive(Clone, PartialEq, Eq)]
+pub struct ConfigMap(Arc<[(Arc<str>, Arc<str>)]>);
+
+impl ConfigMap {
+    /// The value of `key`, `None` when it is not set.
+    #[must_use]
+    pub fn get(&self, key: &str) -> Option<&str> {
+        let at = self.position(key).ok()?;
+        Some(&self.0[at].1)
+    }
+
+    /// Keys and values in order of keys.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> + Clone {
+        self.0.iter().map(|(key, value)| (&**key, &**value))
+    }
+
+    /// How many keys are set.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// True when no key is set; the image holds no such map.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    fn position(&self, key: &str) -> Result<usize, usize> {
+        self.0.binary_search_by(|(known, _)| (**known).cmp(key))
+    }
+
+    fn with(&self, key: Arc<str>, value: &str) -> Self {
+        let mut pairs = self.0.to_vec();
+        let value = Arc::from(value);
+        match self.position(&key) {
+            Ok(at) => pairs[at].1 = value,
+            Err(at) => pairs.insert(at, (key, value)),
+        }
+        Self(pairs.into())
+    }
+
+    fn without(&self, key: &str) -> Self {
+        match self.position(key) {
+            Ok(at) => {
+                let mut pairs = self.0.to_vec();
+                pairs.remove(at);
+                Self(pairs.into())
+            }
+            Err(_) => self.clone(),
+        }
+    }
+}
+
+impl fmt::Debug for ConfigMap {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_map().entries(self.iter()).finish()
+    }
+}
+
+#[derive(Clone, Debug)]
+struct Row {
+    kind: i8,
+    name: Arc<str>,
+    map: ConfigMap,
+}
+
+/// All configurations.
+#[derive(Clone, Debug)]
+pub(super) struct Configs {
+    /// A slot is `None` after its resource lost its last key; `free` has those slots.
+    slots: Table<Option<Row>>,
+    free: Arc<Vec<u32>>,
+    index: Index,
+    keys: Pool<Arc<str>>,
+    count: usize,
+}
+
+impl Default for Configs {
+    fn default() -> Self {
+        Self {
+            slots: Table::default(),
+            free: Arc::default(),
+            index: Index::default(),
+            keys: Pool::starting_with::<str>(Arc::from("")),
+            count: 0,
+        }
+    }
+}
+
+impl Configs {
+    pub(super) fn get(&self, kind: i8, name: &str) -> Option<&ConfigMap> {
+        let at = self.find(kind, name)?;
+        Some(&self.slots.get(at)?.as_ref()?.map)
+    }
+
+    /// All resources in order of their slots.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (i8, &str, &ConfigMap)> {
+        let rows = self.slots.iter().flatten();
+        rows.map(|row| (row.kind, &*row.name, &row.map))
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.count
+    }
+
+    /// Sets one key, or removes it when `value` is `None`.
+    pub(super) fn set(&mut self, kind: i8, name: &str, key: &str, value: Option<&str>) {
+        match (self.find(kind, name), value) {
+            (Some(at), Some(value)) => {
+                let key = self.shared_key(key);
+                let row = self.slots.get_mut(at).and_then(Option::as_mut);
+                let row = row.expect("the index names live slots only");
+                row.map = row.map.with(key, value);
+            }
+            (Some(at), None) => {
+                let row = self.slots.get_mut(at).and_then(Option::as_mut);
+                let row = row.expect("the index names live slots only");
+                row.map = row.map.without(key);
+                if row.map.is_empty() {
+                    self.remove(kind, name);
+                }
+            }
+            (None, Some(value)) => {
+                let key = self.shared_key(key);
+                self.add(Row {
+                    kind,
+                    name: Arc::from(name),
+                    map: ConfigMap(Arc::from([(key, Arc::from(value))])),
+                });
+            }
+            (None, None) => {}
+        }
+    }
+
+    /// Removes a resource with all its keys.
+    pub(super) fn remove(&mut self, kind: i8, name: &str) {
+        let Some(at) = self.find(kind, name) else {
+            return;
+        };
+        if let Some(slot) = self.slots.get_mut(at) {
+            *slot = None;
+        }
+        self.index.remove(hash_of(&(kind, name)), at);
+        let slot = u32::try_from(at).expect("tables hold fewer than 2^32 rows");
+        Arc::make_mut(&mut self.free).push(slot);
+        self.count -= 1;
+    }
+
+    fn find(&self, kind: i8, name: &str) -> Option<usize> {
+        self.index.find(hash_of(&(kind, name)), |at| {
+            matches!(self.slots.get(at), Some(Some(row)) if row.kind == kind && &*row.name == name)
+        })
+    }
+
+    fn add(&mut self, row: Row) {
+        let hash = hash_of(&(row.kind, &*row.name));
+        let reused = if self.free.is_empty() {
+            None
+        } else {
+            Arc::make_mut(&mut self.free).pop()
+        };
+        let at = match reused {
+            Some(slot) => {
+                let at = slot as usize;
+                *self.slots.get_mut(at).expect("free slots are slots") = Some(row);
+                at
+            }
+            None => self.slots.push(Some(row)),
+        };
+        self.index.insert(hash, at);
+        self.count += 1;
+    }
+
+    fn shared_key(&mut self, key: &str) -> Arc<str> {
+        let id = self.keys.intern(key);
+        Arc::clone(self.keys.value(id))
+    }
+}
+
+/// Whether release 4.4 knows the key. It drops the others when it replays them, so that keys of
+/// older releases (`message.format.version` and its like) vanish from the image.
+pub(super) fn is_known(kind: i8, key: &str) -> bool {
+    match kind {
+        TOPIC => TOPIC_KEYS.binary_search(&key).is_ok(),
+        BROKER => true,
+        CLIENT_METRICS => CLIENT_METRICS_KEYS.binary_search(&key).is_ok(),
+        GROUP => GROUP_KEYS.binary_search(&key).is_ok(),
+        _ => false,
+    }
+}
+
+/// Sorted.
+const TOPIC_KEYS: &[&str] = &[
+    "cleanup.policy",
+    "compression.gzip.level",
+    "compression.lz4.level",
+    "compression.type",
+    "compression.zstd.level",
+    "delete.retention.ms",
+    "errors.deadletterqueue.group.enable",
+    "file.delete.delay.ms",
+    "flush.messages",
+    "flush.ms",
+    "follower.replication.throttled.replicas",
+    "index.interval.bytes",
+    "internal.segment.bytes",
+    "leader.replication.throttled.replicas",
+    "local.retention.bytes",
+    "local.retention.ms",
+    "max.compaction.lag.ms",
+    "max.decompressed.message.bytes",
+    "max.message.bytes",
+    "message.timestamp.after.max.ms",
+    "message.timestamp.before.max.ms",
+    "message.timestamp.type",
+    "min.cleanable.dirty.ratio",
+    "min.compaction.lag.ms",
+    "min.insync.replicas",
+    "preallocate",
+    "remote.copy.lag.bytes",
+    "remote.copy.lag.ms",
+    "remote.log.copy.disable",
+    "remote.log.delete.on.disable",
+    "remote.storage.enable",
+    "retention.bytes",
+    "retention.ms",
+    "segment.bytes",
+    "segment.index.bytes",
+    "segment.jitter.ms",
+    "segment.ms",
+    "unclean.leader.election.enable",
+];
+
+/// Sorted.
+const CLIENT_METRICS_KEYS: &[&str] = &["interval.ms", "match", "metrics"];
+
+/// Sorted.
+const GROUP_KEYS: &[&str] = &[
+    "consumer.assignment.interval.ms",
+    "consumer.assignor.offload.enable",
+    "consumer.heartbeat.interval.ms",
+    "consumer.session.timeout.ms",
+    "errors.deadletterqueue.copy.record.enable",
+    "errors.deadletterqueue.topic.name",
+    "share.assignment.interval.ms",
+    "share.assignor.offload.enable",
+    "share.auto.offset.reset",
+    "share.delivery.count.limit",
+    "share.heartbeat.interval.ms",
+    "share.isolation.level",
+    "share.partition.max.record.locks",
+    "share.record.lock.duration.ms",
+    "share.renew.acknowledge.enable",
+    "share.session.timeout.ms",
+    "streams.acceptable.recovery.lag",
+    "streams.assignment.interval.ms",
+    "streams.assignor.name",
+    "streams.assignor.offload.enable",
+    "streams.heartbeat.interval.ms",
+    "streams.initial.rebalance.delay.ms",
+    "streams.num.standby.replicas",
+    "streams.num.warmup.replicas",
+    "streams.rack.aware.assignment.tags",
+    "streams.session.timeout.ms",
+    "streams.task.offset.interval.ms",
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_lists_of_known_keys_are_sorted() {
+        assert!(TOPIC_KEYS.is_sorted());
+        assert!(CLIENT_METRICS_KEYS.is_sorted());
+        assert!(GROUP_KEYS.is_sorted());
+    }
+
+    #[test]
+    fn a_resource_vanishes_with_its_last_key_and_its_slot_is_used_again() {
+        let mut configs = Configs::default();
+        configs.set(TOPIC, "a", "segment.ms", Some("1"));
+        configs.set(TOPIC, "a", "retention.ms", Some("2"));
+        configs.set(BROKER, "a", "retention.ms", Some("3"));
+        let before = configs.clone();
+        configs.set(TOPIC, "a", "retention.ms", Some("4"));
+        configs.set(TOPIC, "a", "segment.ms", None);
+        let map = configs.get(TOPIC, "a").expect("one key is left");
+        assert_eq!(map.iter().collect::<Vec<_>>(), [("retention.ms", "4")]);
+        configs.set(TOPIC, "a", "retention.ms", None);
+        assert_eq!(configs.get(TOPIC, "a"), None);
+        assert_eq!(configs.len(), 1);
+        configs.set(GROUP, "g", "share.isolation.level", Some("x"));
+        assert_eq!(configs.slots.len(), 2);
+        assert_eq!(before.get(TOPIC, "a").map(ConfigMap::len), Some(2));
+    }
+}

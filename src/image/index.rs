@@ -1,0 +1,227 @@
+//! A copy-on-write hash index: from a hash to the table positions whose keys have it.
+//!
+//! The index does not hold keys. Who asks says which position is the right one, by looking at the
+//! row there. It is split in [`SHARDS`] parts, so that a change under a fork copies one small part
+//! and the spine. Nothing ever depends on the order inside: there is no way to walk it.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
+
+/// Parts of one index. More parts make a change dearer (the spine is copied), fewer make the parts
+/// larger.
+const SHARDS: usize = 256;
+
+/// The hash of a key: the same in every process of one build, which is all that an index needs.
+pub(super) fn hash_of<K: Hash + ?Sized>(key: &K) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    key.hash(&mut hasher);
+    hasher.finish()
+}
+
+/// See the module.
+#[derive(Clone, Debug)]
+pub(super) struct Index {
+    shards: Arc<Vec<Arc<Shard>>>,
+}
+
+impl Default for Index {
+    fn default() -> Self {
+        Self {
+            shards: Arc::new(vec![Arc::new(Shard::default()); SHARDS]),
+        }
+    }
+}
+
+impl Index {
+    /// The first position under `hash` that `is_it` accepts.
+    pub(super) fn find(&self, hash: u64, is_it: impl FnMut(usize) -> bool) -> Option<usize> {
+        self.shards[shard_of(hash)]
+            .positions(tag_of(hash))
+            .find_position(is_it)
+    }
+
+    /// All positions that may have a key with this hash (a few false ones are possible).
+    pub(super) fn candidates(&self, hash: u64) -> impl Iterator<Item = usize> {
+        self.shards[shard_of(hash)].positions(tag_of(hash))
+    }
+
+    /// Adds `position` under `hash`. The caller knows that it is not there yet.
+    pub(super) fn insert(&mut self, hash: u64, position: usize) {
+        let position = u32::try_from(position).expect("tables hold fewer than 2^32 rows");
+        self.shard_mut(hash).insert(Entry {
+            tag: tag_of(hash),
+            position: position + 1,
+        });
+    }
+
+    /// Takes `position` out from under `hash`.
+    pub(super) fn remove(&mut self, hash: u64, position: usize) {
+        self.shard_mut(hash).remove(tag_of(hash), position);
+    }
+
+    fn shard_mut(&mut self, hash: u64) -> &mut Shard {
+        Arc::make_mut(&mut Arc::make_mut(&mut self.shards)[shard_of(hash)])
+    }
+}
+
+fn shard_of(hash: u64) -> usize {
+    (hash >> 56) as usize
+}
+
+fn tag_of(hash: u64) -> u32 {
+    hash as u32
+}
+
+/// One slot; `position` is the position plus one, 0 when the slot is free.
+#[derive(Clone, Copy, Debug, Default)]
+struct Entry {
+    tag: u32,
+    position: u32,
+}
+
+/// Open addressing with linear probing; at most three quarters full, so every probe ends.
+#[derive(Clone, Debug, Default)]
+struct Shard {
+    /// Empty, or a power of two.
+    slots: Vec<Entry>,
+    used: usize,
+}
+
+impl Shard {
+    fn positions(&self, tag: u32) -> Positions<'_> {
+        Positions {
+            slots: &self.slots,
+            tag,
+            at: tag as usize,
+        }
+    }
+
+    fn insert(&mut self, entry: Entry) {
+        if (self.used + 1) * 4 > self.slots.len() * 3 {
+            let larger = vec![Entry::default(); (self.slots.len() * 2).max(4)];
+            let old = std::mem::replace(&mut self.slots, larger);
+            for entry in old.into_iter().filter(|entry| entry.position != 0) {
+                self.place(entry);
+            }
+        }
+        self.place(entry);
+        self.used += 1;
+    }
+
+    fn place(&mut self, entry: Entry) {
+        let mask = self.slots.len() - 1;
+        let mut at = entry.tag as usize & mask;
+        while self.slots[at].position != 0 {
+            at = (at + 1) & mask;
+        }
+        self.slots[at] = entry;
+    }
+
+    fn remove(&mut self, tag: u32, position: usize) {
+        if self.slots.is_empty() {
+            return;
+        }
+        let mask = self.slots.len() - 1;
+        let mut hole = tag as usize & mask;
+        while self.slots[hole].position as usize != position + 1 {
+            if self.slots[hole].position == 0 {
+                return;
+            }
+            hole = (hole + 1) & mask;
+        }
+        self.used -= 1;
+        // Entries behind the hole move up unless that would put them before their home slot;
+        // otherwise a later probe would stop at the hole and miss them.
+        let mut at = hole;
+        loop {
+            at = (at + 1) & mask;
+            let entry = self.slots[at];
+            if entry.position == 0 {
+                break;
+            }
+            let home = entry.tag as usize & mask;
+            if (at.wrapping_sub(home) & mask) >= (at.wrapping_sub(hole) & mask) {
+                self.slots[hole] = entry;
+                hole = at;
+            }
+        }
+        self.slots[hole] = Entry::default();
+    }
+}
+
+/// Walks the slots from a tag's home to the first free one.
+struct Positions<'a> {
+    slots: &'a [Entry],
+    tag: u32,
+    at: usize,
+}
+
+impl Positions<'_> {
+    fn find_position(&mut self, mut is_it: impl FnMut(usize) -> bool) -> Option<usize> {
+        self.find(|position| is_it(*position))
+    }
+}
+
+impl Iterator for Positions<'_> {
+    type Item = usize;
+
+    fn next(&mut self) -> Option<usize> {
+        if self.slots.is_empty() {
+            return None;
+        }
+        let mask = self.slots.len() - 1;
+        loop {
+            let entry = self.slots[self.at & mask];
+            if entry.position == 0 {
+                return None;
+            }
+            self.at = (self.at & mask) + 1;
+            if entry.tag == self.tag {
+                return Some(entry.position as usize - 1);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn an_index_and_its_fork_find_what_a_btree_map_finds(
+            steps in proptest::collection::vec((0..60_u64, any::<bool>()), 0..600),
+            crowded in any::<bool>(),
+            fork_at in 0..600_usize,
+        ) {
+            // The crowded hash sends every key to one shard and four home slots.
+            let hash = |key: u64| if crowded { key % 4 } else { hash_of(&key) };
+            let mut index = Index::default();
+            let mut model = BTreeMap::new();
+            let mut fork = None;
+            for (number, (key, add)) in steps.into_iter().enumerate() {
+                if number == fork_at {
+                    fork = Some((index.clone(), model.clone()));
+                }
+                let position = key as usize;
+                if add && !model.contains_key(&key) {
+                    index.insert(hash(key), position);
+                    model.insert(key, position);
+                } else if !add {
+                    index.remove(hash(key), position);
+                    model.remove(&key);
+                }
+            }
+            for (index, model) in fork.into_iter().chain([(index, model)]) {
+                for key in 0..60_u64 {
+                    let found = index.find(hash(key), |position| position == key as usize);
+                    prop_assert_eq!(found, model.get(&key).copied());
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! Questions about all partitions: "mark the lists that contain the broker, then scan the rows".
+//!
+//! There is no index from brokers to partitions, on purpose: it would be a second truth to keep in
+//! step. A scan of a million rows takes milliseconds, and it happens only when a broker is fenced,
+//! unfenced, shut down or unregistered. The order of the results is that of
+//! [`Image::topics_unordered`], and by index inside a topic.
+
+use uuid::Uuid;
+
+use super::topics::PartitionRow;
+use super::{Image, Partition, TopicRef};
+use crate::types::{NodeId, PartitionId};
+
+/// A partition that a scan found.
+pub type Found<'a> = (TopicRef<'a>, PartitionId, Partition<'a>);
+
+impl Image {
+    /// Every partition.
+    pub fn partitions(&self) -> impl Iterator<Item = Found<'_>> {
+        self.scan(|_| true)
+    }
+
+    /// The partitions with `broker` among their replicas.
+    pub fn partitions_with_replica(&self, broker: NodeId) -> impl Iterator<Item = Found<'_>> {
+        let marked = self.lists_with(broker);
+        self.scan(move |row| marked[row.replicas as usize])
+    }
+
+    /// The partitions with `broker` in their ISR.
+    pub fn partitions_with_isr_member(&self, broker: NodeId) -> impl Iterator<Item = Found<'_>> {
+        let marked = self.lists_with(broker);
+        self.scan(move |row| marked[row.isr as usize])
+    }
+
+    /// The partitions with `broker` among their eligible leader replicas.
+    pub fn partitions_with_elr_member(&self, broker: NodeId) -> impl Iterator<Item = Found<'_>> {
+        let lists = self.lists_with(broker);
+        let marked = self.topics.pools.rare.mark(|rare| lists[rare.elr as usize]);
+        self.scan(move |row| marked[row.rare as usize])
+    }
+
+    /// The partitions that `broker` leads.
+    pub fn partitions_with_leader(&self, broker: NodeId) -> impl Iterator<Item = Found<'_>> {
+        self.scan(move |row| row.leader == broker.0)
+    }
+
+    /// The partitions without a leader.
+    pub fn partitions_without_leader(&self) -> impl Iterator<Item = Found<'_>> {
+        self.scan(|row| row.leader == NodeId::NONE.0)
+    }
+
+    /// The partitions without a leader that have `broker` among their replicas.
+    pub fn partitions_without_leader_with_replica(
+        &self,
+        broker: NodeId,
+    ) -> impl Iterator<Item = Found<'_>> {
+        let marked = self.lists_with(broker);
+        self.scan(move |row| row.leader == NodeId::NONE.0 && marked[row.replicas as usize])
+    }
+
+    /// The partitions whose replica on `broker` is in one of `directories`.
+    pub fn partitions_in_directories(
+        &self,
+        broker: NodeId,
+        directories: &[Uuid],
+    ) -> impl Iterator<Item = Found<'_>> {
+        let pools = &self.topics.pools;
+        let lists = self.lists_with(broker);
+        let marked = pools
+            .directories
+            .mark(|list| list.iter().any(|id| directories.contains(id)));
+        let wanted = directories.to_vec();
+        self.scan(move |row| lists[row.replicas as usize] && marked[row.directories as usize])
+            .filter(move |(_, _, partition)| {
+                partition
+                    .directory_of(broker.0)
+                    .is_some_and(|id| wanted.contains(&id))
+            })
+    }
+
+    /// The partitions that a reassignment is moving.
+    pub fn partitions_reassigning(&self) -> impl Iterator<Item = Found<'_>> {
+        let pools = &self.topics.pools;
+        let marked = pools
+            .rare
+            .mark(|rare| rare.adding != 0 || rare.removing != 0);
+        self.scan(move |row| marked[row.rare as usize])
+    }
+
+    /// The partitions whose leader is not their first replica.
+    pub fn partitions_not_led_by_preferred(&self) -> impl Iterator<Item = Found<'_>> {
+        let pools = &self.topics.pools;
+        let preferred: Vec<i32> = pools.lists.values().map(|list| first_of(list)).collect();
+        self.scan(move |row| row.leader != preferred[row.replicas as usize])
+    }
+
+    /// How many partitions `broker` leads.
+    #[must_use]
+    pub fn leader_count(&self, broker: NodeId) -> usize {
+        self.partitions_with_leader(broker).count()
+    }
+
+    fn lists_with(&self, broker: NodeId) -> Vec<bool> {
+        self.topics
+            .pools
+            .lists
+            .mark(|list| list.contains(&broker.0))
+    }
+
+    fn scan<'a>(
+        &'a self,
+        wanted: impl Fn(&PartitionRow) -> bool + 'a,
+    ) -> impl Iterator<Item = Found<'a>> {
+        let pools = &self.topics.pools;
+        let rows = self
+            .topics
+            .in_slot_order()
+            .flat_map(|topic| topic.rows().map(move |(id, row)| (topic, id, row)));
+        rows.filter(move |(_, _, row)| wanted(row))
+            .map(move |(topic, id, row)| {
+                let topic = TopicRef { topic, pools };
+                (topic, id, Partition { row, pools })
+            })
+    }
+}
+
+fn first_of(list: &[i32]) -> i32 {
+    list.first().copied().unwrap_or(NodeId::NONE.0)
+}
