@@ -3,3 +3,4 @@
 mod frame;
 mod shape;
 mod shapes;
+mod wire;
