@@ -460,7 +460,11 @@ pub(crate) fn describe_quorum_response(
     };
     let mut partition = PartitionData::default().with_error_code(code);
     if code == 0 {
-        let replicas = |list: &[raft::ReplicaState]| list.iter().map(replica_state).collect();
+        let replicas = |list: &[raft::ReplicaState]| {
+            list.iter()
+                .map(|replica| replica_state(replica, version))
+                .collect()
+        };
         partition.leader_id = leader_id(&response.hint);
         partition.leader_epoch = response.hint.epoch.0;
         partition.high_watermark = response.high_watermark;
@@ -484,16 +488,22 @@ pub(crate) fn describe_quorum_response(
 
 fn replica_state(
     replica: &raft::ReplicaState,
-) -> kafka_protocol::messages::describe_quorum_response::ReplicaState {
-    kafka_protocol::messages::describe_quorum_response::ReplicaState::default()
+    version: i16,
+) -> m::describe_quorum_response::ReplicaState {
+    let mut state = m::describe_quorum_response::ReplicaState::default()
         .with_replica_id(BrokerId(replica.key.id.0))
-        .with_replica_directory_id(replica.key.directory)
-        .with_log_end_offset(replica.log_end)
-        .with_last_fetch_timestamp(replica.last_fetch)
-        .with_last_caught_up_timestamp(replica.last_caught_up)
+        .with_log_end_offset(replica.log_end);
+    if version >= 1 {
+        state.last_fetch_timestamp = replica.last_fetch;
+        state.last_caught_up_timestamp = replica.last_caught_up;
+    }
+    if version >= 2 {
+        state.replica_directory_id = replica.key.directory;
+    }
+    state
 }
 
-fn quorum_node(voter: &VoterNode) -> kafka_protocol::messages::describe_quorum_response::Node {
+fn quorum_node(voter: &VoterNode) -> m::describe_quorum_response::Node {
     use kafka_protocol::messages::describe_quorum_response::{Listener, Node};
 
     let listeners = voter.endpoints.iter().map(|(name, host, port)| {

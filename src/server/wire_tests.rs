@@ -351,7 +351,10 @@ fn a_quorum_is_described_at_every_version() {
         let partition = &message.topics[0].partitions[0];
         assert_eq!(partition.leader_id, BrokerId(1));
         assert_eq!(partition.high_watermark, 44);
-        assert_eq!(partition.current_voters[0].log_end_offset, 50);
+        let voter = &partition.current_voters[0];
+        assert_eq!(voter.log_end_offset, 50);
+        assert_eq!(voter.last_fetch_timestamp == 7, version >= 1);
+        assert_eq!(voter.replica_directory_id.is_nil(), version < 2);
         assert_eq!(partition.observers.len(), 1);
         assert_eq!(message.nodes.len(), usize::from(version >= 2));
     }
