@@ -1,0 +1,427 @@
+//! One connection: frames in, answers out in the order of the requests.
+//!
+//! A connection is one task. It reads ahead of the answers, within bounds: at most [`IN_FLIGHT_MAX`]
+//! requests wait for their answers, a request whose answer may be large waits alone, and memory
+//! comes from the [`Budget`]. What a peer sends is never trusted and never panics.
+
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::sync::{AcquireError, OwnedSemaphorePermit, watch};
+use tokio::time::{Instant, sleep_until, timeout};
+
+use super::budget::{Budget, Held};
+use super::frame::{self, LENGTH_BYTES};
+
+/// Requests of one connection that may wait for their answers.
+pub(crate) const IN_FLIGHT_MAX: usize = 16;
+/// How much a large frame takes from the budget at a time.
+const RAISE_BYTES: usize = 256 * 1024;
+/// The room for the first read of a frame: an idle connection holds no more than this.
+const READ_BYTES_MIN: usize = 1024;
+/// How often a request is offered again to a core that was busy.
+const BUSY_RETRY: Duration = Duration::from_millis(5);
+/// When to give up and answer with a retriable error.
+const BUSY_MAX: Duration = Duration::from_secs(2);
+/// A frame above this is copied out of the read buffer's way, so that the buffer stays small.
+const BUFFER_KEPT_BYTES: usize = 64 * 1024;
+
+/// An answer that is not there yet: a whole response frame.
+pub(crate) type Later = Pin<Box<dyn Future<Output = Result<Bytes, Closing>> + Send>>;
+
+/// Offers a request again to a core that was busy. With `true` it gives up and answers.
+pub(crate) type Retry = Box<dyn FnMut(bool) -> Option<Later> + Send>;
+
+/// What became of a request.
+pub(crate) enum Started {
+    /// Answered.
+    Answer(Bytes),
+    /// Somebody works on it.
+    Later(Later),
+    /// The core's queue is full.
+    Busy(Retry),
+}
+
+/// What a request asks of the connection before it is started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Weight {
+    /// Memory for the frame and what it decodes to.
+    pub(crate) bytes: usize,
+    /// The answer may be large: nothing is read ahead past this request.
+    pub(crate) alone: bool,
+}
+
+/// Why a connection ends.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Closing {
+    /// The peer sent garbage: counted and warned of.
+    Garbage(String),
+    /// A sentence that only debugging needs: the peer went away, was idle.
+    Quiet(String),
+}
+
+/// Turns frames into answers.
+pub(crate) trait Service: Send + Sync + 'static {
+    /// Looks at the api key and version (the first eight bytes of a header) before the rest of the
+    /// frame is read.
+    fn admit(&self, header: &[u8]) -> Result<(), Closing>;
+    /// Checks a whole frame (without its length) and weighs it.
+    fn weigh(&self, frame: &Bytes) -> Result<Weight, Closing>;
+    /// Starts a frame that was weighed.
+    fn start(&self, peer: &mut Peer, frame: Bytes) -> Result<Started, Closing>;
+}
+
+/// Who is on the other side.
+#[derive(Clone, Debug)]
+pub(crate) struct Peer {
+    /// Its address.
+    pub(crate) address: SocketAddr,
+    /// The listener on which it came.
+    pub(crate) listener: Arc<str>,
+    /// What it says it is (KIP-511), for logs only: client id, software name, software version.
+    pub(crate) client: ClientInfo,
+}
+
+/// See [`Peer::client`].
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct ClientInfo {
+    /// Of the last request.
+    pub(crate) client_id: Option<String>,
+    /// From ApiVersions, as name and version.
+    pub(crate) software: Option<(String, String)>,
+}
+
+impl std::fmt::Display for ClientInfo {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.client_id.as_deref().unwrap_or("no client id"))?;
+        match &self.software {
+            Some((name, version)) => write!(f, ", {name} {version}"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The bounds of every connection.
+#[derive(Clone, Debug)]
+pub(crate) struct Bounds {
+    /// `socket.request.max.bytes`.
+    pub(crate) frame_bytes_max: usize,
+    /// `connections.max.idle.ms`.
+    pub(crate) idle_max: Option<Duration>,
+    /// From the first byte of a frame to its last; also how long a peer may take to read an answer.
+    pub(crate) frame_time_max: Duration,
+    /// Memory of all connections.
+    pub(crate) budget: Budget,
+}
+
+struct InFlight {
+    answer: Later,
+    alone: bool,
+    _held: Held,
+}
+
+struct Waiting {
+    frame: Bytes,
+    weight: Weight,
+}
+
+type Raise = Pin<Box<dyn Future<Output = Result<OwnedSemaphorePermit, AcquireError>> + Send>>;
+
+/// The state of one connection between two events.
+struct Connection<'a, S> {
+    service: &'a S,
+    bounds: &'a Bounds,
+    peer: &'a mut Peer,
+    buffer: BytesMut,
+    /// Covers the frame at the head of `buffer`, or `waiting`.
+    held: Held,
+    raise: Option<Raise>,
+    /// A whole frame that waits for the budget.
+    waiting: Option<Waiting>,
+    /// A request that the core had no room for, and since when.
+    busy: Option<(Retry, Instant)>,
+    busy_weight: Option<Weight>,
+    in_flight: VecDeque<InFlight>,
+    /// When the frame at the head of `buffer` began.
+    frame_began: Option<Instant>,
+    active: Instant,
+    stopping: bool,
+}
+
+/// Serves a connection until it ends. `stop` becoming true ends it after the answers that are under
+/// way; the caller limits how long that may take.
+pub(crate) async fn serve<S: Service>(
+    stream: impl AsyncRead + AsyncWrite + Unpin,
+    service: &S,
+    bounds: &Bounds,
+    peer: &mut Peer,
+    mut stop: watch::Receiver<bool>,
+) -> Closing {
+    let (mut reader, mut writer) = tokio::io::split(stream);
+    let mut connection = Connection {
+        service,
+        bounds,
+        peer,
+        buffer: BytesMut::new(),
+        held: Held::default(),
+        raise: None,
+        waiting: None,
+        busy: None,
+        busy_weight: None,
+        in_flight: VecDeque::new(),
+        frame_began: None,
+        active: Instant::now(),
+        stopping: false,
+    };
+    match connection.run(&mut reader, &mut writer, &mut stop).await {
+        Ok(never) => match never {},
+        Err(closing) => {
+            // Whatever was written goes out before the FIN; the peer may be gone already.
+            let _ = timeout(bounds.frame_time_max, writer.shutdown()).await;
+            closing
+        }
+    }
+}
+
+fn quiet(why: impl Into<String>) -> Closing {
+    Closing::Quiet(why.into())
+}
+
+impl<S: Service> Connection<'_, S> {
+    async fn run(
+        &mut self,
+        reader: &mut (impl AsyncRead + Unpin),
+        writer: &mut (impl AsyncWrite + Unpin),
+        stop: &mut watch::Receiver<bool>,
+    ) -> Result<std::convert::Infallible, Closing> {
+        self.stopping = *stop.borrow();
+        loop {
+            self.advance()?;
+            if self.stopping && self.in_flight.is_empty() && self.busy.is_none() {
+                return Err(quiet("the server stops"));
+            }
+            let wants = self.wants_bytes();
+            if wants > 0 {
+                self.buffer.reserve(wants);
+            }
+            let wake = self.deadline();
+            tokio::select! {
+                biased;
+                changed = stop.changed(), if !self.stopping => {
+                    self.stopping = changed.is_err() || *stop.borrow();
+                }
+                answer = first(&mut self.in_flight) => self.send(writer, answer?).await?,
+                permit = raised(&mut self.raise) => {
+                    self.raise = None;
+                    self.held.add(permit.map_err(|_| quiet("the server stops"))?);
+                }
+                read = reader.read_buf(&mut self.buffer), if wants > 0 => {
+                    self.received(read)?;
+                }
+                () = sleep_until(wake) => self.time_passed()?,
+            }
+        }
+    }
+
+    /// Starts every request that the bounds allow.
+    fn advance(&mut self) -> Result<(), Closing> {
+        while self.busy.is_none() {
+            if let Some(waiting) = self.waiting.take() {
+                if !self.bounds.budget.covers(&self.held, waiting.weight.bytes) {
+                    self.raise_to(waiting.weight.bytes);
+                    self.waiting = Some(waiting);
+                    return Ok(());
+                }
+                self.start(waiting)?;
+                continue;
+            }
+            let Some(frame) = self.next_frame()? else {
+                return Ok(());
+            };
+            let weight = self.service.weigh(&frame)?;
+            self.waiting = Some(Waiting { frame, weight });
+        }
+        Ok(())
+    }
+
+    /// Takes a whole frame off the buffer if there is one and a request may be started.
+    fn next_frame(&mut self) -> Result<Option<Bytes>, Closing> {
+        if self.stopping || self.buffer.is_empty() {
+            self.frame_began = None;
+            return Ok(None);
+        }
+        let full = self.in_flight.len() >= IN_FLIGHT_MAX;
+        if full || self.in_flight.iter().any(|request| request.alone) {
+            // Whatever waits in the buffer waits for us, not for the peer.
+            self.frame_began = None;
+            return Ok(None);
+        }
+        self.frame_began.get_or_insert_with(Instant::now);
+        let length = frame::frame_length(&self.buffer, self.bounds.frame_bytes_max)
+            .map_err(|fault| Closing::Garbage(fault.to_string()))?;
+        let Some(length) = length else {
+            return Ok(None);
+        };
+        if let Some(header) = self
+            .buffer
+            .get(LENGTH_BYTES..LENGTH_BYTES + frame::HEADER_BYTES_MIN)
+        {
+            self.service.admit(header)?;
+        }
+        if self.buffer.len() < LENGTH_BYTES + length {
+            return Ok(None);
+        }
+        self.frame_began = None;
+        self.active = Instant::now();
+        let mut frame = self.buffer.split_to(LENGTH_BYTES + length);
+        if length > BUFFER_KEPT_BYTES || self.buffer.is_empty() {
+            self.buffer = BytesMut::from(&self.buffer[..]);
+        }
+        Ok(Some(frame.split_off(LENGTH_BYTES).freeze()))
+    }
+
+    fn start(&mut self, request: Waiting) -> Result<(), Closing> {
+        let answer = match self.service.start(self.peer, request.frame)? {
+            Started::Answer(bytes) => Box::pin(std::future::ready(Ok(bytes))),
+            Started::Later(later) => later,
+            Started::Busy(retry) => {
+                self.busy = Some((retry, Instant::now()));
+                self.busy_weight = Some(request.weight);
+                return Ok(());
+            }
+        };
+        self.push(answer, request.weight);
+        Ok(())
+    }
+
+    fn push(&mut self, answer: Later, weight: Weight) {
+        self.in_flight.push_back(InFlight {
+            answer,
+            alone: weight.alone,
+            _held: std::mem::take(&mut self.held),
+        });
+    }
+
+    fn raise_to(&mut self, bytes: usize) {
+        if self.raise.is_none() {
+            self.raise = Some(Box::pin(self.bounds.budget.raise(&self.held, bytes)));
+        }
+    }
+
+    /// How many more bytes may be read now; 0 is none.
+    fn wants_bytes(&mut self) -> usize {
+        if self.stopping || self.busy.is_some() || self.waiting.is_some() {
+            return 0;
+        }
+        let room = self.held.bytes().saturating_sub(self.buffer.len());
+        if room == 0 && self.frame_began.is_some() {
+            // The head of the buffer is a partial frame that needs more than it holds.
+            self.raise_to(self.buffer.len() + RAISE_BYTES);
+        }
+        room.min(READ_BYTES_MIN.max(self.buffer.len()))
+    }
+
+    fn received(&mut self, read: std::io::Result<usize>) -> Result<(), Closing> {
+        match read {
+            Ok(0) if self.frame_began.is_some() => Err(Closing::Garbage(format!(
+                "the peer closed it in the middle of a frame, after {} bytes",
+                self.buffer.len()
+            ))),
+            Ok(0) => Err(quiet("the peer closed it")),
+            Ok(_) => Ok(()),
+            Err(error) => Err(quiet(error.to_string())),
+        }
+    }
+
+    async fn send(
+        &mut self,
+        writer: &mut (impl AsyncWrite + Unpin),
+        answer: Bytes,
+    ) -> Result<(), Closing> {
+        self.in_flight.pop_front();
+        let written = timeout(self.bounds.frame_time_max, writer.write_all(&answer)).await;
+        self.active = Instant::now();
+        match written {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(error)) => Err(quiet(error.to_string())),
+            Err(_) => Err(quiet("the peer does not read its answers")),
+        }
+    }
+
+    /// When something is due even if nothing happens.
+    fn deadline(&self) -> Instant {
+        // Far enough to be never, near enough not to overflow.
+        let mut wake = Instant::now() + Duration::from_secs(86_400);
+        if self.busy.is_some() {
+            wake = wake.min(Instant::now() + BUSY_RETRY);
+        }
+        if let Some(began) = self.frame_began {
+            wake = wake.min(began + self.bounds.frame_time_max);
+        }
+        if let Some(idle) = self.idle_deadline() {
+            wake = wake.min(idle);
+        }
+        wake
+    }
+
+    fn idle_deadline(&self) -> Option<Instant> {
+        let idle = self.bounds.idle_max?;
+        let working = !self.in_flight.is_empty() || self.busy.is_some();
+        (!working).then(|| self.active.checked_add(idle)).flatten()
+    }
+
+    fn time_passed(&mut self) -> Result<(), Closing> {
+        let now = Instant::now();
+        if let Some((mut retry, since)) = self.busy.take() {
+            let give_up = now.duration_since(since) >= BUSY_MAX;
+            match retry(give_up) {
+                Some(answer) => {
+                    let weight = self.busy_weight.take().unwrap_or(Weight {
+                        bytes: 0,
+                        alone: true,
+                    });
+                    self.push(answer, weight);
+                }
+                None => self.busy = Some((retry, since)),
+            }
+        }
+        if let Some(began) = self.frame_began
+            && now >= began + self.bounds.frame_time_max
+        {
+            return Err(Closing::Garbage(format!(
+                "a frame was not complete after {} ms ({} bytes of it came)",
+                self.bounds.frame_time_max.as_millis(),
+                self.buffer.len()
+            )));
+        }
+        match self.idle_deadline() {
+            Some(deadline) if now >= deadline => Err(quiet("idle for too long")),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The answer of the oldest request; never ends while there is none.
+async fn first(in_flight: &mut VecDeque<InFlight>) -> Result<Bytes, Closing> {
+    match in_flight.front_mut() {
+        Some(request) => request.answer.as_mut().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// The budget's permit; never ends while none is asked for.
+async fn raised(raise: &mut Option<Raise>) -> Result<OwnedSemaphorePermit, AcquireError> {
+    match raise {
+        Some(raise) => raise.as_mut().await,
+        None => std::future::pending().await,
+    }
+}
+
+#[cfg(test)]
+#[path = "connection_tests.rs"]
+mod tests;

@@ -1,0 +1,332 @@
+//! A connection over an in-memory pipe with a service that does what the api key says.
+
+use std::collections::HashMap;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use tokio::io::DuplexStream;
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+
+use super::*;
+
+const ECHO: i16 = 1;
+const LATER: i16 = 2;
+const BUSY: i16 = 3;
+const ALONE: i16 = 4;
+const UNKNOWN: i16 = 99;
+
+/// Answers with the frame itself. `LATER` and `ALONE` wait until the test says so, `BUSY` is
+/// refused as often as `refusals` says.
+#[derive(Default)]
+struct Fake {
+    waiting: Mutex<HashMap<i32, oneshot::Sender<()>>>,
+    started: AtomicUsize,
+    refusals: usize,
+}
+
+fn answer(frame: &Bytes) -> Bytes {
+    let mut bytes = (frame.len() as i32).to_be_bytes().to_vec();
+    bytes.extend_from_slice(frame);
+    bytes.into()
+}
+
+impl Service for Arc<Fake> {
+    fn admit(&self, header: &[u8]) -> Result<(), Closing> {
+        if header[..2] == UNKNOWN.to_be_bytes() {
+            return Err(Closing::Garbage("an unknown api".to_owned()));
+        }
+        Ok(())
+    }
+
+    fn weigh(&self, frame: &Bytes) -> Result<Weight, Closing> {
+        Ok(Weight {
+            bytes: frame.len(),
+            alone: frame[..2] == ALONE.to_be_bytes(),
+        })
+    }
+
+    fn start(&self, _peer: &mut Peer, frame: Bytes) -> Result<Started, Closing> {
+        self.started.fetch_add(1, Ordering::SeqCst);
+        let key = i16::from_be_bytes([frame[0], frame[1]]);
+        let id = i32::from_be_bytes([frame[4], frame[5], frame[6], frame[7]]);
+        Ok(match key {
+            LATER | ALONE => {
+                let (send, receive) = oneshot::channel();
+                self.waiting.lock().unwrap().insert(id, send);
+                Started::Later(Box::pin(async move {
+                    let _ = receive.await;
+                    Ok(answer(&frame))
+                }))
+            }
+            BUSY => {
+                let mut left = self.refusals;
+                Started::Busy(Box::new(move |give_up| {
+                    left = left.saturating_sub(1);
+                    let ready = std::future::ready(Ok(answer(&frame)));
+                    (left == 0 || give_up).then(|| Box::pin(ready) as Later)
+                }))
+            }
+            _ => Started::Answer(answer(&frame)),
+        })
+    }
+}
+
+struct Harness {
+    fake: Arc<Fake>,
+    client: DuplexStream,
+    stop: watch::Sender<bool>,
+    task: JoinHandle<Closing>,
+    budget: Budget,
+}
+
+fn harness(fake: Fake, change: impl FnOnce(&mut Bounds)) -> Harness {
+    let fake = Arc::new(fake);
+    let (client, server) = tokio::io::duplex(1 << 16);
+    let (stop, stopped) = watch::channel(false);
+    let mut bounds = Bounds {
+        frame_bytes_max: 1 << 20,
+        idle_max: None,
+        frame_time_max: Duration::from_secs(600),
+        budget: Budget::new(Some(1 << 20), 1 << 20),
+    };
+    change(&mut bounds);
+    let budget = bounds.budget.clone();
+    let service = Arc::clone(&fake);
+    let task = tokio::spawn(async move {
+        let mut peer = Peer {
+            address: "127.0.0.1:5".parse().unwrap(),
+            listener: Arc::from("CONTROLLER"),
+            client: ClientInfo::default(),
+        };
+        serve(server, &service, &bounds, &mut peer, stopped).await
+    });
+    Harness {
+        fake,
+        client,
+        stop,
+        task,
+        budget,
+    }
+}
+
+fn request(key: i16, id: i32, body: usize) -> Vec<u8> {
+    let mut bytes = ((8 + body) as i32).to_be_bytes().to_vec();
+    bytes.extend(key.to_be_bytes());
+    bytes.extend(0_i16.to_be_bytes());
+    bytes.extend(id.to_be_bytes());
+    bytes.extend(vec![7; body]);
+    bytes
+}
+
+impl Harness {
+    async fn send(&mut self, bytes: &[u8]) {
+        self.client.write_all(bytes).await.unwrap();
+    }
+
+    /// The correlation id of the next answer.
+    async fn next(&mut self) -> i32 {
+        let length = self.client.read_i32().await.unwrap();
+        let mut frame = vec![0; length as usize];
+        self.client.read_exact(&mut frame).await.unwrap();
+        i32::from_be_bytes([frame[4], frame[5], frame[6], frame[7]])
+    }
+
+    async fn started(&self, count: usize) {
+        while self.fake.started.load(Ordering::SeqCst) < count {
+            tokio::task::yield_now().await;
+        }
+    }
+
+    fn finish(&self, id: i32) {
+        let waiting = self.fake.waiting.lock().unwrap().remove(&id);
+        waiting.expect("the request was started").send(()).unwrap();
+    }
+
+    async fn ended(mut self) -> Closing {
+        let mut rest = Vec::new();
+        self.client.read_to_end(&mut rest).await.unwrap();
+        self.task.await.unwrap()
+    }
+}
+
+#[tokio::test]
+async fn pipelined_requests_are_answered_in_order() {
+    let mut at = harness(Fake::default(), |_| {});
+    at.send(
+        &[
+            request(LATER, 1, 0),
+            request(LATER, 2, 5),
+            request(ECHO, 3, 9),
+        ]
+        .concat(),
+    )
+    .await;
+    at.started(3).await;
+    at.finish(2);
+    at.finish(1);
+    assert_eq!(
+        [at.next().await, at.next().await, at.next().await],
+        [1, 2, 3]
+    );
+}
+
+#[tokio::test]
+async fn no_more_than_the_bound_are_read_ahead() {
+    let mut at = harness(Fake::default(), |_| {});
+    let count = IN_FLIGHT_MAX as i32 + 3;
+    for id in 0..count {
+        at.send(&request(LATER, id, 0)).await;
+    }
+    at.started(IN_FLIGHT_MAX).await;
+    for id in 0..count {
+        at.started((id as usize + IN_FLIGHT_MAX).min(count as usize))
+            .await;
+        let started = at.fake.started.load(Ordering::SeqCst);
+        assert!(started <= id as usize + IN_FLIGHT_MAX);
+        at.finish(id);
+        assert_eq!(at.next().await, id);
+    }
+}
+
+#[tokio::test]
+async fn nothing_is_read_ahead_of_a_large_answer() {
+    let mut at = harness(Fake::default(), |_| {});
+    at.send(&[request(ALONE, 1, 0), request(ECHO, 2, 0)].concat())
+        .await;
+    at.started(1).await;
+    at.finish(1);
+    assert_eq!(at.next().await, 1);
+    assert_eq!(at.fake.started.load(Ordering::SeqCst).max(2), 2);
+    assert_eq!(at.next().await, 2);
+}
+
+#[tokio::test]
+async fn a_busy_core_is_asked_again() {
+    let fake = Fake {
+        refusals: 3,
+        ..Fake::default()
+    };
+    let mut at = harness(fake, |_| {});
+    at.send(&[request(BUSY, 1, 0), request(ECHO, 2, 0)].concat())
+        .await;
+    assert_eq!([at.next().await, at.next().await], [1, 2]);
+}
+
+#[tokio::test]
+async fn a_frame_arrives_in_pieces_of_one_byte() {
+    let mut at = harness(Fake::default(), |_| {});
+    for byte in request(ECHO, 7, 20) {
+        at.send(&[byte]).await;
+    }
+    assert_eq!(at.next().await, 7);
+}
+
+#[tokio::test]
+async fn a_large_frame_takes_from_the_budget_and_gives_back() {
+    let mut at = harness(Fake::default(), |_| {});
+    let all = at.budget.left_bytes();
+    at.send(&request(LATER, 1, 500_000)).await;
+    at.started(1).await;
+    assert!(at.budget.left_bytes() <= all - 480_000);
+    at.finish(1);
+    assert_eq!(at.next().await, 1);
+    at.send(&request(ECHO, 2, 0)).await;
+    assert_eq!(at.next().await, 2);
+    assert_eq!(at.budget.left_bytes(), all);
+}
+
+#[tokio::test]
+async fn an_announced_length_alone_takes_nothing() {
+    let mut at = harness(Fake::default(), |_| {});
+    let all = at.budget.left_bytes();
+    at.send(&request(ECHO, 1, 1_000_000)[..1000]).await;
+    let mut echo = harness(Fake::default(), |_| {});
+    echo.send(&request(ECHO, 1, 0)).await;
+    echo.next().await;
+    assert_eq!(at.budget.left_bytes(), all);
+    drop(echo);
+    // Cut off in the middle: that is worth a warning.
+    at.client.shutdown().await.unwrap();
+    assert!(matches!(at.ended().await, Closing::Garbage(why) if why.contains("middle")));
+}
+
+#[tokio::test]
+async fn an_exhausted_budget_delays_a_large_frame_and_not_a_small_one() {
+    let mut at = harness(Fake::default(), |_| {});
+    let mut all = Held::default();
+    all.add(at.budget.raise(&all, usize::MAX).await.unwrap());
+    at.send(&request(ECHO, 1, 100)).await;
+    assert_eq!(at.next().await, 1);
+    at.send(&request(ECHO, 2, 40_000)).await;
+    at.started(1).await;
+    drop(all);
+    assert_eq!(at.next().await, 2);
+}
+
+#[tokio::test]
+async fn garbage_ends_the_connection_and_is_named() {
+    for (bytes, name) in [
+        (vec![0xff; 4], "a frame length of -1"),
+        (
+            vec![0x16, 3, 1, 0, 5, 1],
+            "a TLS hello on a plaintext listener",
+        ),
+        (vec![0x7f, 0xff, 0xff, 0xff], "a frame of 2147483647 bytes"),
+        (
+            request(UNKNOWN, 1, 1_000_000)[..12].to_vec(),
+            "an unknown api",
+        ),
+    ] {
+        let mut at = harness(Fake::default(), |_| {});
+        at.send(&bytes).await;
+        let closing = at.ended().await;
+        assert!(
+            matches!(&closing, Closing::Garbage(why) if why.contains(name)),
+            "{closing:?}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn answers_under_way_are_sent_before_a_stop() {
+    let mut at = harness(Fake::default(), |_| {});
+    at.send(&request(LATER, 1, 0)).await;
+    at.started(1).await;
+    at.stop.send(true).unwrap();
+    at.send(&request(ECHO, 2, 0)).await;
+    at.finish(1);
+    assert_eq!(at.next().await, 1);
+    assert_eq!(at.fake.started.load(Ordering::SeqCst), 1);
+    assert!(matches!(at.ended().await, Closing::Quiet(_)));
+}
+
+#[tokio::test]
+async fn an_idle_connection_is_closed_and_one_with_work_is_not() {
+    let short = Duration::from_millis(20);
+    let mut working = harness(Fake::default(), |bounds| bounds.idle_max = Some(short));
+    working.send(&request(LATER, 1, 0)).await;
+    working.started(1).await;
+    let idle = harness(Fake::default(), |bounds| bounds.idle_max = Some(short));
+    assert!(matches!(idle.ended().await, Closing::Quiet(why) if why.contains("idle")));
+    working.finish(1);
+    assert_eq!(working.next().await, 1);
+}
+
+#[tokio::test]
+async fn a_frame_that_does_not_end_is_closed() {
+    let mut at = harness(Fake::default(), |bounds| {
+        bounds.frame_time_max = Duration::from_millis(20);
+    });
+    at.send(&request(ECHO, 1, 50)[..30]).await;
+    assert!(matches!(at.ended().await, Closing::Garbage(why) if why.contains("not complete")));
+}
+
+#[tokio::test]
+async fn a_peer_that_goes_away_while_a_request_waits_ends_the_connection() {
+    let mut at = harness(Fake::default(), |_| {});
+    at.send(&request(ALONE, 1, 0)).await;
+    at.started(1).await;
+    at.client.shutdown().await.unwrap();
+    assert!(matches!(at.ended().await, Closing::Quiet(why) if why.contains("peer closed")));
+}
