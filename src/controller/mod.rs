@@ -1,1 +1,162 @@
-//! The controller room.
+//! The controller's rules: `decide(view, soft, request) -> Decision`.
+//!
+//! A rule reads the working image (which may be ahead of what is committed), the settings and the
+//! soft state, and answers with records and a reply. It cannot write to the image: `node` replays
+//! the records on the working image, has them appended, and holds the reply until their last offset
+//! is committed. A decision without records waits for the highest pending offset all the same: it
+//! was computed on uncommitted state and could vanish with it.
+//!
+//! [`Soft`] is what is not replicated: heartbeat times, deadlines, the placement seed. It is made
+//! anew whenever this node becomes the active controller.
+
+use std::collections::BTreeMap;
+
+use indexmap::IndexMap;
+use kafka_protocol::messages as km;
+
+use crate::image::Image;
+use crate::records::VersionedRecord;
+use crate::types::{ApiError, ErrorCode, Instant, NodeId, Now, Offset, SplitMix};
+
+/// What does not change while the process runs.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// This controller.
+    pub node_id: NodeId,
+    /// The cluster's id as in `meta.properties`.
+    pub cluster_id: String,
+    /// `broker.session.timeout.ms`.
+    pub session_timeout_ms: u64,
+    /// `broker.heartbeat.interval.ms`.
+    pub heartbeat_interval_ms: u64,
+    /// `num.partitions`.
+    pub num_partitions: i32,
+    /// `default.replication.factor`.
+    pub default_replication_factor: i16,
+    /// `delete.topic.enable`.
+    pub delete_topic_enable: bool,
+    /// `metadata.max.idle.interval.ms`; 0 writes no NoOpRecord.
+    pub idle_interval_ms: u64,
+    /// Static values of this node's file for the server keys that are defaults of topic configs
+    /// (`log.retention.ms`, `min.insync.replicas`, ...), only those that the file sets. Values of
+    /// hour and minute keys are kept under their own names.
+    pub static_configs: BTreeMap<String, String>,
+    /// Features that this release supports: name -> (min, max), both inclusive.
+    pub supported_features: BTreeMap<String, (i16, i16)>,
+}
+
+/// Who asks, as far as rules care.
+#[derive(Clone, Debug, Default)]
+pub struct Context {
+    /// Name of the principal, such as `User:ANONYMOUS`.
+    pub principal: String,
+    /// The client's id.
+    pub client_id: String,
+    /// The listener on which the (outer) request came in.
+    pub listener: String,
+}
+
+/// What a rule may look at.
+pub struct View<'a> {
+    /// The working image.
+    pub image: &'a Image,
+    /// The last published (committed) image, for rules that must not see what may vanish.
+    pub committed: &'a Image,
+    /// Settings of this node.
+    pub settings: &'a Settings,
+    /// Both clocks.
+    pub now: Now,
+    /// The offset that the first record of the decision will get.
+    pub next_offset: Offset,
+    /// kraft.version as the quorum has finalized it (it is no feature record).
+    pub kraft_version: i16,
+}
+
+/// What is not replicated.
+pub struct Soft {
+    /// Randomness for placement and ids.
+    pub rng: SplitMix,
+    /// Heartbeats: sessions and what brokers told last.
+    pub brokers: heartbeats::Heartbeats,
+    /// When the next NoOpRecord is due.
+    pub noop_due: Instant,
+    /// When sessions are looked at next.
+    pub fencing_due: Instant,
+}
+
+/// An outcome of a rule.
+#[derive(Clone, Debug)]
+pub struct Decision {
+    /// Records to append, in order.
+    pub records: Vec<VersionedRecord>,
+    /// What the caller gets once they are committed.
+    pub reply: Reply,
+    /// True: all records or none (one batch). False: the list may be cut into several batches.
+    pub atomic: bool,
+}
+
+impl Decision {
+    /// All records or none.
+    #[must_use]
+    pub const fn atomic(records: Vec<VersionedRecord>, reply: Reply) -> Self {
+        Self { records, reply, atomic: true }
+    }
+
+    /// Nothing to write.
+    #[must_use]
+    pub const fn only(reply: Reply) -> Self {
+        Self { records: Vec::new(), reply, atomic: true }
+    }
+}
+
+/// Most user-given items in one request, and most records of one atomic decision.
+pub const RECORDS_PER_OPERATION_MAX: usize = 10_000;
+
+macro_rules! requests {
+    ($($variant:ident: $request:ty => $response:ty;)*) => {
+        /// A request for the active controller, decoded.
+        #[derive(Clone, Debug)]
+        pub enum Request {
+            $(#[doc = stringify!($variant)] $variant($request),)*
+        }
+
+        /// The reply to the [`Request`] of the same name.
+        #[derive(Clone, Debug)]
+        pub enum Reply {
+            $(#[doc = stringify!($variant)] $variant($response),)*
+        }
+    };
+}
+
+requests! {
+    AllocateProducerIds: km::AllocateProducerIdsRequest => km::AllocateProducerIdsResponse;
+    AlterConfigs: km::AlterConfigsRequest => km::AlterConfigsResponse;
+    AlterPartition: km::AlterPartitionRequest => km::AlterPartitionResponse;
+    AssignReplicasToDirs: km::AssignReplicasToDirsRequest => km::AssignReplicasToDirsResponse;
+    BrokerHeartbeat: BrokerHeartbeatRequest => km::BrokerHeartbeatResponse;
+    BrokerRegistration: km::BrokerRegistrationRequest => km::BrokerRegistrationResponse;
+    ControllerRegistration: km::ControllerRegistrationRequest => km::ControllerRegistrationResponse;
+    CreatePartitions: km::CreatePartitionsRequest => km::CreatePartitionsResponse;
+    CreateTopics: km::CreateTopicsRequest => km::CreateTopicsResponse;
+    DeleteTopics: km::DeleteTopicsRequest => km::DeleteTopicsResponse;
+    IncrementalAlterConfigs:
+        km::IncrementalAlterConfigsRequest => km::IncrementalAlterConfigsResponse;
+    UpdateFeatures: km::UpdateFeaturesRequest => km::UpdateFeaturesResponse;
+}
+
+/// Decides one request at the given request version. The caller has checked that this node leads.
+/// An `Err` is a refusal of the whole request; `server` gives it the shape of the API's response.
+///
+/// # Errors
+/// The code and sentence for the whole request.
+pub fn decide(
+    view: &View<'_>,
+    soft: &mut Soft,
+    version: i16,
+    context: &Context,
+    request: Request,
+) -> Result<Decision, ApiError> {
+    match request {
+        // one line per request: file::decide(view, soft, version, context, body)
+    }
+}
