@@ -9,14 +9,19 @@
 //! [`Soft`] is what is not replicated: heartbeat times, deadlines, the placement seed. It is made
 //! anew whenever this node becomes the active controller.
 
-use std::collections::BTreeMap;
+mod create_partitions;
+mod delete_topics;
+pub mod levels;
+mod new_partitions;
+pub mod placement;
 
-use indexmap::IndexMap;
+use std::collections::{BTreeMap, BTreeSet};
+
 use kafka_protocol::messages as km;
 
 use crate::image::Image;
 use crate::records::VersionedRecord;
-use crate::types::{ApiError, ErrorCode, Instant, NodeId, Now, Offset, SplitMix};
+use crate::types::{ApiError, ErrorCode, NodeId, Now, Offset, SplitMix};
 
 /// What does not change while the process runs.
 #[derive(Clone, Debug)]
@@ -37,12 +42,14 @@ pub struct Settings {
     pub delete_topic_enable: bool,
     /// `metadata.max.idle.interval.ms`; 0 writes no NoOpRecord.
     pub idle_interval_ms: u64,
-    /// Static values of this node's file for the server keys that are defaults of topic configs
-    /// (`log.retention.ms`, `min.insync.replicas`, ...), only those that the file sets. Values of
-    /// hour and minute keys are kept under their own names.
+    /// What this node's file and the command line set, key by key as written there: the static
+    /// values behind topic configurations (`log.retention.hours`, `min.insync.replicas`, ...) and
+    /// what a description of this node shows. Defaults are not in it.
     pub static_configs: BTreeMap<String, String>,
     /// Features that this release supports: name -> (min, max), both inclusive.
     pub supported_features: BTreeMap<String, (i16, i16)>,
+    /// The voters of a static quorum (`controller.quorum.voters`); empty for a dynamic one.
+    pub static_voters: BTreeSet<NodeId>,
 }
 
 /// Who asks, as far as rules care.
@@ -54,6 +61,9 @@ pub struct Context {
     pub client_id: String,
     /// The listener on which the (outer) request came in.
     pub listener: String,
+    /// True when a broker forwarded the request (in an Envelope): what only brokers check has been
+    /// checked then.
+    pub forwarded: bool,
 }
 
 /// What a rule may look at.
@@ -76,12 +86,6 @@ pub struct View<'a> {
 pub struct Soft {
     /// Randomness for placement and ids.
     pub rng: SplitMix,
-    /// Heartbeats: sessions and what brokers told last.
-    pub brokers: heartbeats::Heartbeats,
-    /// When the next NoOpRecord is due.
-    pub noop_due: Instant,
-    /// When sessions are looked at next.
-    pub fencing_due: Instant,
 }
 
 /// An outcome of a rule.
@@ -99,13 +103,21 @@ impl Decision {
     /// All records or none.
     #[must_use]
     pub const fn atomic(records: Vec<VersionedRecord>, reply: Reply) -> Self {
-        Self { records, reply, atomic: true }
+        Self {
+            records,
+            reply,
+            atomic: true,
+        }
     }
 
     /// Nothing to write.
     #[must_use]
     pub const fn only(reply: Reply) -> Self {
-        Self { records: Vec::new(), reply, atomic: true }
+        Self {
+            records: Vec::new(),
+            reply,
+            atomic: true,
+        }
     }
 }
 
@@ -129,19 +141,8 @@ macro_rules! requests {
 }
 
 requests! {
-    AllocateProducerIds: km::AllocateProducerIdsRequest => km::AllocateProducerIdsResponse;
-    AlterConfigs: km::AlterConfigsRequest => km::AlterConfigsResponse;
-    AlterPartition: km::AlterPartitionRequest => km::AlterPartitionResponse;
-    AssignReplicasToDirs: km::AssignReplicasToDirsRequest => km::AssignReplicasToDirsResponse;
-    BrokerHeartbeat: BrokerHeartbeatRequest => km::BrokerHeartbeatResponse;
-    BrokerRegistration: km::BrokerRegistrationRequest => km::BrokerRegistrationResponse;
-    ControllerRegistration: km::ControllerRegistrationRequest => km::ControllerRegistrationResponse;
     CreatePartitions: km::CreatePartitionsRequest => km::CreatePartitionsResponse;
-    CreateTopics: km::CreateTopicsRequest => km::CreateTopicsResponse;
     DeleteTopics: km::DeleteTopicsRequest => km::DeleteTopicsResponse;
-    IncrementalAlterConfigs:
-        km::IncrementalAlterConfigsRequest => km::IncrementalAlterConfigsResponse;
-    UpdateFeatures: km::UpdateFeaturesRequest => km::UpdateFeaturesResponse;
 }
 
 /// Decides one request at the given request version. The caller has checked that this node leads.
@@ -153,10 +154,32 @@ pub fn decide(
     view: &View<'_>,
     soft: &mut Soft,
     version: i16,
-    context: &Context,
+    _context: &Context,
     request: Request,
 ) -> Result<Decision, ApiError> {
     match request {
-        // one line per request: file::decide(view, soft, version, context, body)
+        Request::CreatePartitions(body) => create_partitions::decide(view, soft, body),
+        Request::DeleteTopics(body) => delete_topics::decide(view, soft, version, &body),
     }
+}
+
+/// Refuses a request with more items than an operation may have records.
+fn bounded_items(count: usize) -> Result<(), ApiError> {
+    if count > RECORDS_PER_OPERATION_MAX {
+        return Err(too_large());
+    }
+    Ok(())
+}
+
+/// Refuses an operation of more records than one atomic batch may have.
+fn bounded(records: &[VersionedRecord]) -> Result<(), ApiError> {
+    if records.len() > RECORDS_PER_OPERATION_MAX {
+        return Err(too_large());
+    }
+    Ok(())
+}
+
+fn too_large() -> ApiError {
+    let message = "Unable to perform excessively large batch operation.";
+    ApiError::new(ErrorCode::PolicyViolation, message)
 }

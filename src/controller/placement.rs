@@ -282,7 +282,10 @@ mod tests {
         let cases = [
             (place(rng, &two, 1, 0), "must be positive"),
             (place(rng, &[], 1, 1), "All brokers are currently fenced"),
-            (place(rng, &brokers(&[(None, &[], &[2])]), 1, 1), "currently fenced"),
+            (
+                place(rng, &brokers(&[(None, &[], &[2])]), 1, 1),
+                "currently fenced",
+            ),
             (place(rng, &two, 1, 3), "only 2 broker(s) are registered"),
         ];
         for (result, part) in cases {
