@@ -5,14 +5,36 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
 
 /**
  * Sends each request of a table of cases to one node and writes the table again with the answers.
  * Columns: case, API, version, request, answer, request bytes, answer bytes. The first four are the
- * input; lines starting with '#' are kept.
+ * input; lines starting with '#' are kept. "{epoch}" in a request stands for the broker epoch that
+ * was answered last, {topic} for the last topic id.
  */
 public final class Replay {
+    private static final Pattern EPOCH = Pattern.compile("\"brokerEpoch\":(\\d+)");
+    private static final Pattern TOPIC = Pattern.compile("\"topicId\":\"([^\"]+)\"");
+
+    private static String epoch = "-1";
+    private static String topic = "AAAAAAAAAAAAAAAAAAAAAA";
+
+    private static boolean resigned;
+
     private Replay() {}
+
+    private static void remember(String json) {
+        Matcher epochs = EPOCH.matcher(json);
+        if (epochs.find()) {
+            epoch = epochs.group(1);
+        }
+        Matcher topics = TOPIC.matcher(json);
+        if (json.contains("\"numPartitions\"") && topics.find()) {
+            topic = topics.group(1);
+        }
+    }
 
     /** Arguments: host, port, table to read, table to write. */
     public static void main(String[] args) throws Exception {
@@ -28,15 +50,19 @@ public final class Replay {
     }
 
     /**
-     * Asks again while nobody leads: a Java controller that meets an error of its own resigns, and
-     * the case after it must not be answered with that.
+     * Asks again while nobody leads after an unknown error: a Java controller that meets an error
+     * of its own resigns, and the case after it must not be answered with that.
      */
     private static Wire.Exchange askLeader(String host, int port, String[] cells) throws Exception {
         long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(30);
         while (true) {
             try (Wire wire = new Wire(host, port)) {
-                Wire.Exchange exchange = wire.call(cells[1], Short.parseShort(cells[2]), cells[3]);
-                if (!exchange.json().contains("\"errorCode\":41") || System.nanoTime() > end) {
+                Wire.Exchange exchange = wire.call(cells[1], Short.parseShort(cells[2]),
+                    cells[3].replace("\"{epoch}\"", epoch).replace("{topic}", topic));
+                remember(exchange.json());
+                boolean asked = !resigned || System.nanoTime() > end;
+                if (asked || !exchange.json().contains("\"errorCode\":41")) {
+                    resigned = exchange.json().contains("\"errorCode\":-1");
                     return exchange;
                 }
             }

@@ -5,9 +5,11 @@ import java.net.ServerSocket;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.Comparator;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
 import java.util.function.BooleanSupplier;
+import java.util.stream.Stream;
 
 /** A Java controller (node 1) and Java brokers in a directory of their own, for recordings. */
 final class Servers implements AutoCloseable {
@@ -136,9 +138,21 @@ final class Servers implements AutoCloseable {
     }
 
     @Override
-    public void close() throws InterruptedException {
+    public void close() throws Exception {
         for (Process process : processes) {
             process.destroyForcibly().waitFor();
+        }
+        remove(dir);
+    }
+
+    static void remove(Path root) throws IOException {
+        if (Files.notExists(root)) {
+            return;
+        }
+        try (Stream<Path> all = Files.walk(root)) {
+            for (Path path : all.sorted(Comparator.reverseOrder()).toList()) {
+                Files.delete(path);
+            }
         }
     }
 }

@@ -5,7 +5,6 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
-import java.util.Comparator;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Set;
@@ -68,18 +67,7 @@ public final class StorageToolRecorder {
         }
         Files.write(transcript, output);
         System.out.println(transcript);
-        remove(dir);
-    }
-
-    private static void remove(Path root) throws IOException {
-        if (Files.notExists(root)) {
-            return;
-        }
-        try (Stream<Path> all = Files.walk(root)) {
-            for (Path path : all.sorted(Comparator.reverseOrder()).toList()) {
-                Files.delete(path);
-            }
-        }
+        Servers.remove(dir);
     }
 
     private void writeConfig(List<String> lines) throws IOException {
@@ -92,7 +80,7 @@ public final class StorageToolRecorder {
         String[] words = step.split(" ", 3);
         Path path = dir.resolve(words[1]);
         switch (words[0]) {
-            case "rm" -> remove(path);
+            case "rm" -> Servers.remove(path);
             case "mkdir" -> Files.createDirectories(path);
             case "write" -> {
                 Files.createDirectories(path.getParent());
