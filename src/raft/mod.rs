@@ -7,18 +7,57 @@
 //! in the order of submission; what it *carries* (`then`) is executed only after that, so "persist
 //! before reply" is a data type. A failed write is never told back: the process stops.
 //!
+//! A node starts with its first `handle`, whatever the input; `next_wakeup` asks for one at once.
+//! While the election state is being written, requests, wake-ups and the shutdown wait inside the
+//! core, so whoever is answered sees only what is durable. Every request gets exactly one answer,
+//! also when leadership is lost; parked fetches are answered by an append, an advance of the
+//! commit offset, their deadline, or the loss of leadership.
+//!
+//! ```text
+//!              election timer                      majority               majority, durable
+//!  Unattached ----------------> Prospective -----------------> Candidate -------------------> Leader
+//!    ^  |  ^                     ^    |   ^                        |                            |
+//!    |  |  '---- not won --------|----'   '------- not won --------'                  shutdown  |
+//!    |  | a leader is named      | the leader is silent                                         v
+//!    |  '-----> Follower --------'                                                          Resigned
+//!    '---- a newer epoch, from any role ------------------------------- (also a leader that restarts)
+//! ```
+//!
+//! The laws that hold after every call are in `check.rs`. One law has no formula: *a leader never
+//! leads the same epoch twice*. It serves records before they are durable (so do Kafka's own), and
+//! a crash may take them back; the next epoch is what tells the replicas that have them.
+//!
 //! Raft knows nothing of metadata records: what is proposed is opaque bytes that cover a range of
 //! offsets (KIP-630 wants the layers apart).
 
+mod boot;
+mod check;
+mod election;
+mod epochs;
+mod fetch;
+mod getters;
 pub mod input;
+mod leader;
+mod log;
+mod machine;
 pub mod output;
+mod progress;
+mod roles;
+mod vote;
+mod voters;
+mod waiters;
 
+pub use boot::{Boot, RaftConfig};
 pub use input::{
     BeginQuorumEpochRequest, DescribeQuorumRequest, EndQuorumEpochRequest, FetchRequest,
     FetchSnapshotRequest, Input, Proposal, Request, VoteRequest,
 };
+pub use machine::Raft;
 pub use output::{
     ControlRecord, DescribeQuorumResponse, FetchResponse, FetchSnapshotResponse, LeaderHint,
     Output, QuorumState, RaftError, ReplicaState, Response, SimpleResponse, VoteResponse,
     VoterNode, Write,
 };
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,70 @@
+//! The laws of one node, checked after every call in debug builds.
+//!
+//! ```text
+//! start <= newest snapshot's end (if any) <= commit (if known and a snapshot came from it)
+//! commit <= end                     commit <= durable end, if this node is the only voter
+//! durable end <= end                what was handed to the disk is not yet on it
+//! epoch, commit, durable end        never move back
+//! end                               never below a commit that was known
+//! one epoch is begun once           with one first offset
+//! ```
+
+use crate::types::{Epoch, Offset};
+
+/// What the laws are about.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Facts {
+    pub(super) epoch: Epoch,
+    pub(super) start: Offset,
+    pub(super) snapshot: Option<Offset>,
+    pub(super) commit: Option<Offset>,
+    pub(super) durable_end: Offset,
+    pub(super) end: Offset,
+    pub(super) alone: bool,
+    /// The epoch that this node leads, with its first offset.
+    pub(super) begun: Option<(Epoch, Offset)>,
+}
+
+/// The facts after the previous call.
+#[derive(Debug, Default)]
+pub(super) struct Laws {
+    before: Option<Facts>,
+}
+
+impl Laws {
+    /// Panics if a law is broken: that is our bug, and a restart is safer than going on.
+    pub(super) fn check(&mut self, now: Facts) {
+        if let Some(snapshot) = now.snapshot {
+            assert!(now.start <= snapshot, "{now:?}");
+        }
+        if let Some(commit) = now.commit {
+            assert!(commit <= now.end, "{now:?}");
+            if now.alone {
+                assert!(commit <= now.durable_end, "{now:?}");
+            }
+        }
+        assert!(now.start <= now.durable_end, "{now:?}");
+        assert!(now.durable_end <= now.end, "{now:?}");
+        if let Some(before) = self.before {
+            assert!(now.epoch >= before.epoch, "{before:?} -> {now:?}");
+            assert!(now.commit >= before.commit, "{before:?} -> {now:?}");
+            assert!(
+                now.durable_end >= before.durable_end,
+                "{before:?} -> {now:?}"
+            );
+            if let Some(commit) = before.commit {
+                assert!(now.end >= commit, "{before:?} -> {now:?}");
+            }
+            if let (Some((old, first)), Some((new, start))) = (before.begun, now.begun)
+                && old == new
+            {
+                assert_eq!(first, start, "{before:?} -> {now:?}");
+            }
+            if now.snapshot != before.snapshot {
+                assert!(now.snapshot > before.snapshot, "{before:?} -> {now:?}");
+                assert!(now.snapshot <= now.commit, "{before:?} -> {now:?}");
+            }
+        }
+        self.before = Some(now);
+    }
+}

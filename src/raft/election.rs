@@ -1,0 +1,356 @@
+//! Elections as seen by one node: votes asked of it, leaders told to it, its own timers
+//! (KIP-595, KIP-853, KIP-996).
+
+use crate::types::{Epoch, ErrorCode, NodeId, Offset, ReplicaKey};
+
+use super::input::{BeginQuorumEpochRequest, EndQuorumEpochRequest, Request, VoteRequest};
+use super::machine::{Move, Raft, Turn};
+use super::output::{
+    DescribeQuorumResponse, FetchResponse, FetchSnapshotResponse, LeaderHint, RaftError, Response,
+    SimpleResponse, VoteResponse,
+};
+use super::roles::{Endpoint, Role};
+use super::vote;
+
+impl Raft {
+    /// Vote, checked in the order of KIP-595.
+    pub(super) fn vote(
+        &mut self,
+        listener: &str,
+        request: VoteRequest,
+        turn: &mut Turn,
+    ) -> VoteResponse {
+        let outcome = self.judge_vote(&request, turn);
+        VoteResponse {
+            error: outcome.err().unwrap_or(RaftError::None),
+            hint: self.hint(listener),
+            granted: outcome == Ok(true),
+        }
+    }
+
+    fn judge_vote(&mut self, request: &VoteRequest, turn: &mut Turn) -> Result<bool, RaftError> {
+        self.check_cluster(request.cluster_id.as_deref())?;
+        // A real vote is asked for an epoch in which no record can be yet.
+        let epoch_of_log_fits = if request.pre_vote {
+            request.last_epoch <= request.epoch
+        } else {
+            request.last_epoch < request.epoch
+        };
+        let sound = request.last_offset >= Offset::ZERO
+            && request.last_epoch >= Epoch(0)
+            && epoch_of_log_fits;
+        if !sound {
+            return Err(RaftError::Partition(ErrorCode::InvalidRequest));
+        }
+        self.check_epoch_and_id(request.epoch, request.candidate.id)?;
+        if request.epoch > self.epoch {
+            let to = Move::Unattached {
+                epoch: request.epoch,
+                leader: None,
+            };
+            self.transition(turn, to, "a vote is asked in a newer epoch");
+        }
+        self.check_voter(request.voter)?;
+        let up_to_date = (request.last_epoch, request.last_offset) >= self.log.position();
+        let granted = self.intact()
+            && vote::grant(
+                self.role.stance(),
+                request.pre_vote,
+                request.candidate,
+                up_to_date,
+            );
+        if granted && !request.pre_vote {
+            self.record_vote(request.candidate, turn);
+        }
+        Ok(granted)
+    }
+
+    /// Keeps the vote and gives the candidate its time: the election timer starts anew.
+    fn record_vote(&mut self, candidate: ReplicaKey, turn: &Turn) {
+        let deadline = self.election_deadline(turn.now.instant);
+        let (voted, timer) = match &mut self.role {
+            Role::Unattached(role) => (&mut role.voted, &mut role.deadline),
+            Role::Prospective(role) => (&mut role.voted, &mut role.deadline),
+            Role::Candidate(_) | Role::Follower(_) | Role::Leader(_) | Role::Resigned(_) => return,
+        };
+        if voted.is_none() {
+            *voted = Some(candidate);
+            *timer = deadline;
+        }
+    }
+
+    /// BeginQuorumEpoch: a leader makes itself known.
+    pub(super) fn begin_quorum_epoch(
+        &mut self,
+        listener: &str,
+        request: BeginQuorumEpochRequest,
+        turn: &mut Turn,
+    ) -> SimpleResponse {
+        let outcome = self
+            .check_cluster(request.cluster_id.as_deref())
+            .and_then(|()| self.check_epoch_and_id(request.epoch, request.leader_id))
+            .and_then(|()| {
+                self.learn_leader(request.epoch, request.leader_id, request.endpoints, turn)
+            })
+            .and_then(|()| self.check_voter(request.voter));
+        SimpleResponse {
+            error: outcome.err().unwrap_or(RaftError::None),
+            hint: self.hint(listener),
+        }
+    }
+
+    /// EndQuorumEpoch: the leader steps down and says who should try first.
+    pub(super) fn end_quorum_epoch(
+        &mut self,
+        listener: &str,
+        request: EndQuorumEpochRequest,
+        turn: &mut Turn,
+    ) -> SimpleResponse {
+        let outcome = self
+            .check_cluster(request.cluster_id.as_deref())
+            .and_then(|()| self.check_epoch_and_id(request.epoch, request.leader_id))
+            .and_then(|()| self.learn_leader(request.epoch, request.leader_id, Vec::new(), turn));
+        if outcome.is_ok() {
+            let wait = end_backoff_ms(
+                &request.preferred,
+                self.config.node,
+                self.config.election_backoff_ms_max,
+            );
+            if let Role::Follower(role) = &mut self.role
+                && role.leader == request.leader_id
+                && self.voters.find(self.config.node).is_some()
+            {
+                role.deadline = turn.now.instant.plus_ms(wait);
+            }
+        }
+        SimpleResponse {
+            error: outcome.err().unwrap_or(RaftError::None),
+            hint: self.hint(listener),
+        }
+    }
+
+    /// A peer names the leader of an epoch that is not below ours. A claim that contradicts what
+    /// this node knows for sure cannot come from a correct peer: it is refused and changes
+    /// nothing. (Java's controller halts on it.)
+    fn learn_leader(
+        &mut self,
+        epoch: Epoch,
+        leader: NodeId,
+        told: Vec<Endpoint>,
+        turn: &mut Turn,
+    ) -> Result<(), RaftError> {
+        let own = self.config.node.id;
+        let known = match epoch == self.epoch {
+            true => self.role.leader(own),
+            false => None,
+        };
+        let contradicts = match known {
+            Some(known) => known != leader,
+            // Only this node itself could have made it the leader.
+            None => leader == own,
+        };
+        if contradicts {
+            self.forged += 1;
+            tracing::warn!(
+                epoch = epoch.0,
+                leader = leader.0,
+                own_epoch = self.epoch.0,
+                own_leader = known.map(|id| id.0),
+                count = self.forged,
+                "a contradicting claim of leadership is refused"
+            );
+            return Err(RaftError::Partition(ErrorCode::InvalidRequest));
+        }
+        if leader == own {
+            return Ok(());
+        }
+        let endpoints = match told.is_empty() {
+            true => self.voters.endpoints(leader).to_vec(),
+            false => told,
+        };
+        if known.is_some() && endpoints.len() <= self.role.leader_endpoints().len() {
+            return Ok(());
+        }
+        let to = match endpoints.is_empty() {
+            true => Move::Unattached {
+                epoch,
+                leader: Some(leader),
+            },
+            false => Move::Follower {
+                epoch,
+                leader,
+                endpoints,
+            },
+        };
+        self.transition(turn, to, "a peer names the leader");
+        Ok(())
+    }
+
+    /// What time alone brings.
+    pub(super) fn timers(&mut self, turn: &mut Turn) {
+        if self.role.deadline() > turn.now.instant {
+            return;
+        }
+        match &mut self.role {
+            Role::Unattached(_) => {
+                self.transition(turn, Move::Prospective, "no leader was heard of");
+            }
+            Role::Follower(_) => {
+                self.transition(turn, Move::Prospective, "the leader is silent");
+            }
+            Role::Candidate(_) => {
+                self.transition(turn, Move::Prospective, "too few votes in time");
+            }
+            Role::Prospective(role) => {
+                let (leader, endpoints) = (role.leader, std::mem::take(&mut role.endpoints));
+                let epoch = self.epoch;
+                let to = match leader {
+                    Some(leader) if !endpoints.is_empty() => Move::Follower {
+                        epoch,
+                        leader,
+                        endpoints,
+                    },
+                    Some(_) | None => Move::Unattached { epoch, leader },
+                };
+                self.transition(turn, to, "an election could not be won");
+            }
+            Role::Resigned(_) => {
+                let to = Move::Unattached {
+                    epoch: self.epoch.next(),
+                    leader: None,
+                };
+                self.transition(turn, to, "nobody followed the resigned leader");
+            }
+            Role::Leader(leader) => {
+                for waiter in leader.waiters.take_due(turn.now.instant) {
+                    let response = self.fetch_response(&waiter.listener, RaftError::None);
+                    turn.reply(waiter.ticket, Response::Fetch(response));
+                }
+            }
+        }
+    }
+
+    /// No cluster id is accepted, another cluster's is not.
+    pub(super) fn check_cluster(&self, cluster_id: Option<&str>) -> Result<(), RaftError> {
+        match cluster_id {
+            Some(id) if id != self.config.cluster_id => {
+                Err(RaftError::Top(ErrorCode::InconsistentClusterId))
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    /// Epochs never go back. The last one that can be named is refused too: no election could
+    /// follow it.
+    fn check_epoch_and_id(&self, epoch: Epoch, id: NodeId) -> Result<(), RaftError> {
+        if epoch < self.epoch {
+            return Err(RaftError::Partition(ErrorCode::FencedLeaderEpoch));
+        }
+        if id < NodeId(0) || epoch == epoch.next() {
+            return Err(RaftError::Partition(ErrorCode::InvalidRequest));
+        }
+        Ok(())
+    }
+
+    /// A request that says whom it is for is for nobody else (KIP-853).
+    fn check_voter(&self, voter: Option<ReplicaKey>) -> Result<(), RaftError> {
+        let own = self.config.node;
+        match voter {
+            Some(key)
+                if key.id != own.id
+                    || !(key.directory.is_nil() || key.directory == own.directory) =>
+            {
+                Err(RaftError::Partition(ErrorCode::InvalidVoterKey))
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+}
+
+/// How long a follower waits after its leader stepped down, in milliseconds: the first of the
+/// preferred not at all, the others twice as long as the one before, the rest the longest.
+fn end_backoff_ms(preferred: &[ReplicaKey], own: ReplicaKey, max_ms: u64) -> u64 {
+    let position = preferred.iter().position(|key| {
+        key.id == own.id && (key.directory.is_nil() || key.directory == own.directory)
+    });
+    match position {
+        Some(0) => 0,
+        Some(position) => {
+            // A list longer than a u64 has bits comes from no real quorum.
+            let halvings = u32::try_from(preferred.len() - 1).unwrap_or(u32::MAX);
+            let doublings = u32::try_from(position - 1).unwrap_or(u32::MAX);
+            let shortest = max_ms.checked_shr(halvings).unwrap_or(0);
+            let factor = 1u64.checked_shl(doublings).unwrap_or(u64::MAX);
+            shortest.saturating_mul(factor).min(max_ms)
+        }
+        None => max_ms,
+    }
+}
+
+/// The answer to a request for which there is no room.
+pub(super) fn busy(request: &Request) -> Response {
+    let error = RaftError::Top(ErrorCode::BrokerNotAvailable);
+    let hint = LeaderHint::default();
+    match request {
+        Request::Vote(_) => Response::Vote(VoteResponse {
+            error,
+            hint,
+            granted: false,
+        }),
+        Request::BeginQuorumEpoch(_) => Response::BeginQuorumEpoch(SimpleResponse { error, hint }),
+        Request::EndQuorumEpoch(_) => Response::EndQuorumEpoch(SimpleResponse { error, hint }),
+        Request::Fetch(_) => Response::Fetch(FetchResponse {
+            error,
+            hint,
+            high_watermark: -1,
+            log_start: Offset::ZERO,
+            diverging: None,
+            snapshot: None,
+        }),
+        Request::FetchSnapshot(fetch) => Response::FetchSnapshot(FetchSnapshotResponse {
+            error,
+            hint,
+            id: fetch.id,
+        }),
+        Request::DescribeQuorum(_) => Response::DescribeQuorum(DescribeQuorumResponse {
+            error,
+            message: None,
+            hint,
+            high_watermark: -1,
+            voters: Vec::new(),
+            observers: Vec::new(),
+            nodes: Vec::new(),
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::types::Uuid;
+
+    fn key(id: i32) -> ReplicaKey {
+        ReplicaKey {
+            id: NodeId(id),
+            directory: Uuid::from_u128(id as u128),
+        }
+    }
+
+    /// KIP-595, EndQuorumEpoch: the wait doubles along the list and never exceeds the maximum.
+    #[test]
+    fn the_preferred_successors_wait_in_the_order_of_the_list() {
+        let list: Vec<ReplicaKey> = (1..=4).map(key).collect();
+        let wait = |id| end_backoff_ms(&list, key(id), 1_000);
+        assert_eq!(
+            [wait(1), wait(2), wait(3), wait(4), wait(5)],
+            [0, 125, 250, 500, 1_000]
+        );
+    }
+
+    #[test]
+    fn an_absurdly_long_list_of_successors_is_survived() {
+        let mut list: Vec<ReplicaKey> = (2..=200).map(key).collect();
+        list.push(key(1));
+        assert_eq!(end_backoff_ms(&list, key(1), 1_000), 0);
+    }
+}

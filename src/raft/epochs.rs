@@ -1,0 +1,90 @@
+//! Epoch -> first offset, and where a replica's log parts from this one (KIP-595, divergence).
+
+use crate::types::{Epoch, Offset, OffsetAndEpoch};
+
+/// The epochs that the log holds, each with its first offset, both strictly ascending.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Epochs(Vec<(Epoch, Offset)>);
+
+impl Epochs {
+    /// From what was recovered; entries that do not ascend are dropped.
+    pub(super) fn new(entries: Vec<(Epoch, Offset)>) -> Self {
+        let mut epochs = Self::default();
+        for (epoch, start) in entries {
+            epochs.begin(epoch, start);
+        }
+        epochs
+    }
+
+    /// The log's next record, at `start`, is the first of `epoch`. An epoch that got no record is
+    /// replaced.
+    pub(super) fn begin(&mut self, epoch: Epoch, start: Offset) {
+        if self.latest().is_some_and(|latest| epoch <= latest) {
+            return;
+        }
+        while self.0.last().is_some_and(|(_, other)| *other >= start) {
+            self.0.pop();
+        }
+        self.0.push((epoch, start));
+    }
+
+    /// The epoch of the last record, if the log has one.
+    pub(super) fn latest(&self) -> Option<Epoch> {
+        self.0.last().map(|(epoch, _)| *epoch)
+    }
+
+    /// The largest epoch not above `asked` with its end (exclusive) in a log that ends at
+    /// `log_end`. An epoch older than all that the log holds ends where the log's first one
+    /// starts; `None` if `asked` is newer than all, or the log is empty.
+    pub(super) fn end_of(&self, asked: Epoch, log_end: Offset) -> Option<OffsetAndEpoch> {
+        if self.latest()? < asked {
+            return None;
+        }
+        let above = self.0.partition_point(|(epoch, _)| *epoch <= asked);
+        let offset = self.0.get(above).map_or(log_end, |(_, start)| *start);
+        let epoch = match above.checked_sub(1) {
+            Some(floor) => self.0[floor].0,
+            None => asked,
+        };
+        Some(OffsetAndEpoch { offset, epoch })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn epochs(entries: &[(i32, i64)]) -> Epochs {
+        Epochs::new(
+            entries
+                .iter()
+                .map(|(e, o)| (Epoch(*e), Offset(*o)))
+                .collect(),
+        )
+    }
+
+    /// KIP-595, fetch: the end offset of the largest epoch not above the asked one.
+    #[test]
+    fn the_end_of_an_epoch_is_the_start_of_the_next_one_that_has_records() {
+        let log = epochs(&[(2, 10), (5, 20)]);
+        let end = |asked| {
+            log.end_of(Epoch(asked), Offset(30))
+                .map(|end| (end.epoch.0, end.offset.0))
+        };
+        assert_eq!(end(1), Some((1, 10)));
+        assert_eq!(end(2), Some((2, 20)));
+        assert_eq!(end(4), Some((2, 20)));
+        assert_eq!(end(5), Some((5, 30)));
+        assert_eq!(end(6), None);
+        assert_eq!(epochs(&[]).end_of(Epoch(0), Offset(0)), None);
+    }
+
+    #[test]
+    fn an_epoch_without_records_is_replaced_by_the_next_one() {
+        let mut log = epochs(&[(1, 0)]);
+        log.begin(Epoch(2), Offset(7));
+        log.begin(Epoch(3), Offset(7));
+        log.begin(Epoch(3), Offset(9));
+        assert_eq!(log.0, epochs(&[(1, 0), (3, 7)]).0);
+    }
+}
