@@ -11,12 +11,21 @@
 
 pub mod atomic;
 pub(crate) mod commit_file;
+mod control;
 pub(crate) mod epoch_checkpoint;
 pub mod fault;
+mod index;
+mod listing;
 pub mod lock;
+mod log;
 pub mod meta_properties;
 pub(crate) mod partition_metadata;
 pub mod quorum_state;
+mod scan;
+mod segment;
+pub mod snapshot;
+#[cfg(test)]
+mod testing;
 
 pub use fault::{FaultKind, StorageFault};
 pub use meta_properties::MetaProperties;

@@ -1,0 +1,195 @@
+//! Walks the batches of a file, each with its checksum verified, in windows of bounded size.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt as _;
+
+use bytes::Bytes;
+
+use crate::records::batch::{Batch, BatchFault, BatchHeader, HEADER_BYTES, Peek, peek};
+use crate::types::Offset;
+
+/// What is read at a time, unless a batch is larger.
+const WINDOW_BYTES: u64 = 1 << 20;
+
+/// How many bytes of candidates are summed up in a search before it gives up and calls it found.
+const SEARCH_BYTES_MAX: u64 = 256 << 20;
+
+/// What comes next in a file.
+#[derive(Debug)]
+pub(crate) enum Next {
+    /// A batch with a good checksum, and where it begins.
+    Batch(u64, Batch),
+    /// The end of the file, right behind the last batch.
+    End,
+    /// Bytes that are no batch, and where they begin.
+    Bad(u64, BatchFault),
+}
+
+/// A walk over `file[position..end]`.
+#[derive(Debug)]
+pub(crate) struct BatchScan<'a> {
+    file: &'a File,
+    position: u64,
+    end: u64,
+    /// The bytes from `position` on that were read already.
+    window: Bytes,
+}
+
+impl<'a> BatchScan<'a> {
+    pub(crate) const fn new(file: &'a File, position: u64, end: u64) -> Self {
+        Self {
+            file,
+            position,
+            end,
+            window: Bytes::new(),
+        }
+    }
+
+    /// Goes one batch further. After `End` or `Bad` it stays where it is.
+    pub(crate) fn next(&mut self) -> io::Result<Next> {
+        loop {
+            let left = self.end - self.position;
+            if left == 0 {
+                return Ok(Next::End);
+            }
+            let needed = match peek(&self.window) {
+                Peek::Batch(_) => return Ok(self.take()),
+                Peek::Garbage(fault) => return Ok(Next::Bad(self.position, fault)),
+                Peek::Partial { bytes_needed } => bytes_needed as u64,
+            };
+            if needed > left {
+                return Ok(Next::Bad(self.position, BatchFault::Truncated));
+            }
+            let bytes = needed.max(WINDOW_BYTES).min(left);
+            self.window = read_at(self.file, self.position, bytes)?;
+        }
+    }
+
+    /// The batch that the window begins with.
+    fn take(&mut self) -> Next {
+        let mut rest = self.window.clone();
+        let taken = Batch::take_from(&mut rest);
+        let batch = match taken {
+            Ok(Some(batch)) => batch,
+            Ok(None) => return Next::Bad(self.position, BatchFault::Truncated),
+            Err(fault) => return Next::Bad(self.position, fault),
+        };
+        if let Err(fault) = batch.verify_crc() {
+            return Next::Bad(self.position, fault);
+        }
+        let position = self.position;
+        self.position += batch.size() as u64;
+        self.window = rest;
+        Next::Batch(position, batch)
+    }
+}
+
+/// Exactly `bytes` bytes from `position`; the caller bounds them.
+pub(crate) fn read_at(file: &File, position: u64, bytes: u64) -> io::Result<Bytes> {
+    let bytes = usize::try_from(bytes).map_err(io::Error::other)?;
+    let mut buffer = vec![0; bytes];
+    file.read_exact_at(&mut buffer, position)?;
+    Ok(Bytes::from(buffer))
+}
+
+/// Looks for a whole batch with a good checksum and a base offset of at least `offset` that begins
+/// anywhere in `file[from..end]`. Lengths inside bad bytes are not to be trusted, so every position
+/// is tried. When bytes are so strange that trying becomes too costly, the answer is the candidate
+/// at hand: doubt counts as found.
+pub(crate) fn find_batch(
+    file: &File,
+    from: u64,
+    end: u64,
+    offset: Offset,
+) -> io::Result<Option<(u64, BatchHeader)>> {
+    let mut budget = SEARCH_BYTES_MAX;
+    let mut start = from;
+    while start + HEADER_BYTES as u64 <= end {
+        let bytes = (end - start).min(WINDOW_BYTES);
+        let window = read_at(file, start, bytes)?;
+        let positions = window.len() - HEADER_BYTES + 1;
+        for at in 0..positions {
+            let Ok(header) = BatchHeader::parse(&window[at..]) else {
+                continue;
+            };
+            let position = start + at as u64;
+            let size = header.size() as u64;
+            if header.base_offset < offset || size > end - position {
+                continue;
+            }
+            if size > budget {
+                return Ok(Some((position, header)));
+            }
+            budget -= size;
+            let bytes = read_at(file, position, size)?;
+            if Batch::parse(bytes).is_ok_and(|batch| batch.verify_crc().is_ok()) {
+                return Ok(Some((position, header)));
+            }
+        }
+        start += positions as u64;
+    }
+    Ok(None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::storage::testing::{batch, write_file};
+
+    fn walk(bytes: &[u8]) -> (usize, Next) {
+        let (_dir, file) = write_file(bytes);
+        let mut scan = BatchScan::new(&file, 0, bytes.len() as u64);
+        let mut count = 0;
+        loop {
+            match scan.next().unwrap() {
+                Next::Batch(..) => count += 1,
+                other => return (count, other),
+            }
+        }
+    }
+
+    #[test]
+    fn batches_larger_and_smaller_than_a_window_are_walked() {
+        let sizes = [10, 3 << 20, 0, 1 << 20, 70];
+        let mut bytes = Vec::new();
+        for (offset, size) in sizes.iter().enumerate() {
+            bytes.extend_from_slice(batch(offset as i64, 1, *size).bytes());
+        }
+        let (count, next) = walk(&bytes);
+        assert_eq!(count, sizes.len());
+        assert!(matches!(next, Next::End));
+    }
+
+    #[test]
+    fn the_first_bad_batch_ends_the_walk_where_it_begins() {
+        let first = batch(0, 1, 10);
+        let mut bytes = first.bytes().to_vec();
+        bytes.extend_from_slice(batch(1, 1, 10).bytes());
+        for cut in first.size() + 1..bytes.len() {
+            let (count, next) = walk(&bytes[..cut]);
+            assert_eq!(count, 1);
+            assert!(matches!(next, Next::Bad(at, _) if at == first.size() as u64));
+        }
+        bytes[first.size() + 70] ^= 1;
+        assert!(matches!(
+            walk(&bytes).1,
+            Next::Bad(_, BatchFault::BadCrc { .. })
+        ));
+    }
+
+    #[test]
+    fn a_batch_is_found_at_any_position_behind_bad_bytes() {
+        let good = batch(7, 1, 50);
+        for shift in [0, 1, 60, 4095, (1 << 20) - 61, (1 << 20) - 1, 1 << 20] {
+            let mut bytes = vec![0xa5; shift];
+            bytes.extend_from_slice(good.bytes());
+            let (_dir, file) = write_file(&bytes);
+            let end = bytes.len() as u64;
+            let found = find_batch(&file, 0, end, Offset(7)).unwrap().unwrap();
+            assert_eq!(found.0, shift as u64);
+            assert!(find_batch(&file, 0, end, Offset(8)).unwrap().is_none());
+            assert!(find_batch(&file, 0, end - 1, Offset(7)).unwrap().is_none());
+        }
+    }
+}

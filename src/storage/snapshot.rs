@@ -1,0 +1,490 @@
+//! Checkpoint files: a snapshot of the metadata at an offset (KIP-630).
+//!
+//! A control batch with the header (and `kraft.version` and voters), data batches, a control batch
+//! with the footer. Offsets inside begin at 0 and have nothing to do with the log's; every batch
+//! carries the epoch of the snapshot's id. A file without its footer is not a snapshot.
+
+use std::fs::{File, OpenOptions, Permissions};
+use std::io::{BufWriter, Write as _};
+use std::os::unix::fs::{FileExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+
+use bytes::Bytes;
+
+use super::atomic;
+use super::control;
+use super::fault::{FaultKind, IoContext as _, Result, StorageFault};
+use super::listing::checkpoint_name;
+use super::scan::{BatchScan, Next};
+use super::{SnapshotChunk, listing};
+use crate::raft::ControlRecord;
+use crate::records::batch::{BATCH_BYTES_MAX, Batch, BatchBuilder, BatchFault};
+use crate::records::control::{self as wire, SnapshotFooter, SnapshotHeader};
+use crate::records::{RecordFault, VersionedRecord};
+use crate::types::{Offset, OffsetAndEpoch, Timestamp};
+
+/// Where the snapshot `id` of the partition in `dir` is.
+#[must_use]
+pub fn path(dir: &Path, id: OffsetAndEpoch) -> PathBuf {
+    dir.join(checkpoint_name(id))
+}
+
+/// The ids of the finished snapshots in `dir`, ascending, the bootstrap one included. Their content
+/// is not looked at.
+///
+/// # Errors
+/// When the directory cannot be read.
+pub fn list(dir: &Path) -> Result<Vec<OffsetAndEpoch>> {
+    Ok(listing::list(dir)?.checkpoints.into_iter().collect())
+}
+
+/// An open checkpoint file.
+#[derive(Debug)]
+pub struct SnapshotFile {
+    path: PathBuf,
+    file: File,
+    bytes: u64,
+}
+
+/// What a checkpoint holds beside its metadata records.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Summary {
+    /// Control records, in order.
+    pub control: Vec<ControlRecord>,
+    /// Timestamp of the newest record that it covers, as its header says.
+    pub last_timestamp: Timestamp,
+}
+
+impl SnapshotFile {
+    /// Opens the file; nothing is checked yet.
+    ///
+    /// # Errors
+    /// When it cannot be opened.
+    pub fn open(path: &Path) -> Result<Self> {
+        let file = File::open(path).context("open", path)?;
+        let bytes = file.metadata().context("read", path)?.len();
+        Ok(Self {
+            path: path.to_path_buf(),
+            file,
+            bytes,
+        })
+    }
+
+    /// The file's size.
+    #[must_use]
+    pub const fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Walks the batches, a window at a time. A walk that ends without an error has seen a whole
+    /// snapshot: every checksum, the header first and the footer last.
+    #[must_use]
+    pub fn batches(&self) -> Batches<'_> {
+        Batches {
+            path: &self.path,
+            scan: BatchScan::new(&self.file, 0, self.bytes),
+            next: Offset::ZERO,
+            footer: false,
+            done: false,
+        }
+    }
+
+    /// Walks the whole file and returns what is not metadata.
+    ///
+    /// # Errors
+    /// `Damaged` when it is not a whole snapshot.
+    pub fn verify(&self) -> Result<Summary> {
+        let mut summary = Summary {
+            control: Vec::new(),
+            last_timestamp: Timestamp(0),
+        };
+        for batch in self.batches() {
+            let batch = batch?;
+            if !batch.is_control() {
+                continue;
+            }
+            for (_, record) in control::wire_records(&self.path, &batch)? {
+                if let wire::ControlRecord::SnapshotHeader(header) = record {
+                    summary.last_timestamp = Timestamp(header.last_contained_log_timestamp);
+                }
+            }
+            let records = control::records(&self.path, &batch)?;
+            summary
+                .control
+                .extend(records.into_iter().map(|(_, record)| record));
+        }
+        Ok(summary)
+    }
+
+    /// Up to `bytes_max` bytes from `position`, not aligned to batches.
+    ///
+    /// # Errors
+    /// When the read fails.
+    pub fn read(&self, position: i64, bytes_max: usize) -> Result<SnapshotChunk> {
+        let Some(position) = u64::try_from(position)
+            .ok()
+            .filter(|position| *position < self.bytes)
+        else {
+            return Ok(SnapshotChunk::OutOfRange);
+        };
+        let left = usize::try_from(self.bytes - position).unwrap_or(usize::MAX);
+        let mut buffer = vec![0; left.min(bytes_max).min(BATCH_BYTES_MAX)];
+        self.file
+            .read_exact_at(&mut buffer, position)
+            .context("read", &self.path)?;
+        Ok(SnapshotChunk::Bytes {
+            size: self.bytes,
+            bytes: Bytes::from(buffer),
+        })
+    }
+}
+
+/// The batches of a checkpoint.
+#[derive(Debug)]
+pub struct Batches<'a> {
+    path: &'a Path,
+    scan: BatchScan<'a>,
+    next: Offset,
+    footer: bool,
+    done: bool,
+}
+
+impl Iterator for Batches<'_> {
+    type Item = Result<Batch>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.done {
+            return None;
+        }
+        let next = self.step();
+        self.done = !matches!(next, Some(Ok(_)));
+        next
+    }
+}
+
+impl Batches<'_> {
+    fn step(&mut self) -> Option<Result<Batch>> {
+        match self.scan.next().context("read", self.path) {
+            Err(fault) => Some(Err(fault)),
+            Ok(Next::Bad(position, fault)) => Some(Err(
+                self.damaged(&format!("at byte {position} {}", describe(&fault)))
+            )),
+            Ok(Next::End) if self.footer => None,
+            Ok(Next::End) => Some(Err(self.damaged("it ends without a footer"))),
+            Ok(Next::Batch(position, batch)) => Some(self.check(position, &batch).map(|()| batch)),
+        }
+    }
+
+    /// Order and frame of the snapshot.
+    fn check(&mut self, position: u64, batch: &Batch) -> Result<()> {
+        if self.footer {
+            return Err(self.damaged(&format!("at byte {position} a batch follows the footer")));
+        }
+        if batch.base_offset() != self.next {
+            return Err(self.damaged(&format!(
+                "at byte {position} a batch begins at offset {} and not at {}",
+                batch.base_offset(),
+                self.next
+            )));
+        }
+        let first = self.next == Offset::ZERO;
+        self.next = batch.end_offset();
+        if !batch.is_control() {
+            return match first {
+                true => Err(self.damaged("it does not begin with a header")),
+                false => Ok(()),
+            };
+        }
+        let records = control::wire_records(self.path, batch)?;
+        let is_header =
+            |record: &wire::ControlRecord| matches!(record, wire::ControlRecord::SnapshotHeader(_));
+        for (at, (_, record)) in records.iter().enumerate() {
+            if is_header(record) != (first && at == 0) {
+                return Err(self.damaged("its header is not where it has to be"));
+            }
+        }
+        self.footer = records
+            .last()
+            .is_some_and(|(_, record)| matches!(record, wire::ControlRecord::SnapshotFooter(_)));
+        Ok(())
+    }
+
+    fn damaged(&self, what: &str) -> StorageFault {
+        let sentence = format!("{} is not a whole snapshot: {what}.", self.path.display());
+        StorageFault::new(FaultKind::Damaged, self.path, sentence)
+    }
+}
+
+fn describe(fault: &BatchFault) -> String {
+    match fault {
+        BatchFault::BadCrc { stored, computed } => format!(
+            "the record batch is corrupt (stored crc {stored:#010x}, computed crc {computed:#010x})"
+        ),
+        other => other.to_string(),
+    }
+}
+
+/// Writes a checkpoint file under a temporary name and gives it its own when it is whole.
+#[derive(Debug)]
+pub struct SnapshotWriter {
+    dir: PathBuf,
+    id: OffsetAndEpoch,
+    part: PathBuf,
+    timestamp: Timestamp,
+    out: BufWriter<File>,
+    batch: BatchBuilder,
+    /// Set when the file got its name.
+    finished: bool,
+}
+
+impl SnapshotWriter {
+    /// Begins the snapshot `id` in `dir`, which must exist. `last_timestamp` goes into the header,
+    /// `timestamp` into every batch; `control` holds `kraft.version` and voters, if any.
+    ///
+    /// # Errors
+    /// When the file cannot be created.
+    pub fn create(
+        dir: &Path,
+        id: OffsetAndEpoch,
+        last_timestamp: Timestamp,
+        timestamp: Timestamp,
+        control: &[wire::ControlRecord],
+    ) -> Result<Self> {
+        let name = checkpoint_name(id);
+        let part = dir.join(format!("{name}.part"));
+        atomic::remove(&part)?;
+        let file = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .open(&part)
+            .context("create", &part)?;
+        let mut writer = Self {
+            dir: dir.to_path_buf(),
+            id,
+            part,
+            timestamp,
+            out: BufWriter::with_capacity(1 << 20, file),
+            batch: BatchBuilder::control(Offset::ZERO, id.epoch, timestamp),
+            finished: false,
+        };
+        let header = SnapshotHeader {
+            version: 0,
+            last_contained_log_timestamp: last_timestamp.0,
+            ..SnapshotHeader::default()
+        };
+        writer.push_control(&header.into())?;
+        for record in control {
+            writer.push_control(record)?;
+        }
+        writer.end_batch()?;
+        Ok(writer)
+    }
+
+    /// Adds a metadata record; a batch that gets too large ends before it.
+    ///
+    /// # Errors
+    /// When the record cannot be encoded or a write fails.
+    pub fn push(&mut self, record: &VersionedRecord) -> Result<()> {
+        let value = record.encode().map_err(|fault| self.unwritable(&fault))?;
+        if self.batch.size_with(None, Some(value.len())) > BATCH_BYTES_MAX {
+            self.end_batch()?;
+        }
+        self.batch.push(None, Some(&value));
+        Ok(())
+    }
+
+    /// Ends the batch, so that the next record begins another.
+    ///
+    /// # Errors
+    /// When a write fails.
+    pub fn end_batch(&mut self) -> Result<()> {
+        if self.batch.is_empty() {
+            return Ok(());
+        }
+        let next = self.batch.next_offset();
+        let following = BatchBuilder::data(next, self.id.epoch, self.timestamp);
+        let batch = std::mem::replace(&mut self.batch, following).build();
+        self.out
+            .write_all(batch.bytes())
+            .context("write", &self.part)
+    }
+
+    /// Writes the footer, makes the file durable and read-only, and gives it its name. Returns its
+    /// size.
+    ///
+    /// # Errors
+    /// When anything of that fails; then there is no such snapshot.
+    pub fn finish(mut self) -> Result<u64> {
+        self.end_batch()?;
+        let next = self.batch.next_offset();
+        self.batch = BatchBuilder::control(next, self.id.epoch, self.timestamp);
+        self.push_control(&SnapshotFooter::default().into())?;
+        self.end_batch()?;
+        self.out.flush().context("write", &self.part)?;
+        let file = self.out.get_ref();
+        file.sync_all().context("sync", &self.part)?;
+        let bytes = file.metadata().context("read", &self.part)?.len();
+        file.set_permissions(Permissions::from_mode(0o400))
+            .context("make read-only", &self.part)?;
+        atomic::rename(&self.part, &path(&self.dir, self.id))?;
+        self.finished = true;
+        Ok(bytes)
+    }
+
+    fn push_control(&mut self, record: &wire::ControlRecord) -> Result<()> {
+        self.batch
+            .push_control(record)
+            .map_err(|fault| self.unwritable(&fault))
+    }
+
+    fn unwritable(&self, fault: &RecordFault) -> StorageFault {
+        let sentence = format!("{} cannot be written: {fault}.", self.part.display());
+        StorageFault::new(FaultKind::Unsupported, &self.part, sentence)
+    }
+}
+
+impl Drop for SnapshotWriter {
+    fn drop(&mut self) {
+        if !self.finished {
+            // A part that stays is removed at the next start.
+            drop(std::fs::remove_file(&self.part));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::records::{FeatureLevelRecord, Record};
+    use crate::types::Epoch;
+
+    const ID: OffsetAndEpoch = OffsetAndEpoch {
+        offset: Offset(773),
+        epoch: Epoch(5),
+    };
+
+    fn feature(level: i16) -> VersionedRecord {
+        let record = FeatureLevelRecord {
+            name: "metadata.version".into(),
+            feature_level: level,
+            ..FeatureLevelRecord::default()
+        };
+        Record::from(record).at(0)
+    }
+
+    fn control() -> Vec<wire::ControlRecord> {
+        let version = wire::KRaftVersion {
+            version: 0,
+            k_raft_version: 1,
+            ..wire::KRaftVersion::default()
+        };
+        vec![version.into()]
+    }
+
+    fn write(dir: &Path) -> PathBuf {
+        let mut writer =
+            SnapshotWriter::create(dir, ID, Timestamp(7), Timestamp(9), &control()).unwrap();
+        for level in 1..=20 {
+            writer.push(&feature(level)).unwrap();
+            if level % 7 == 0 {
+                writer.end_batch().unwrap();
+            }
+        }
+        let bytes = writer.finish().unwrap();
+        let path = path(dir, ID);
+        assert_eq!(std::fs::metadata(&path).unwrap().len(), bytes);
+        path
+    }
+
+    #[test]
+    fn a_written_snapshot_is_whole_read_only_and_read_back() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = write(dir.path());
+        assert_eq!(list(dir.path()).unwrap(), [ID]);
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
+        let mode = std::fs::metadata(&path).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o400);
+        let file = SnapshotFile::open(&path).unwrap();
+        let summary = file.verify().unwrap();
+        assert_eq!(summary.control, [ControlRecord::KraftVersion(1)]);
+        assert_eq!(summary.last_timestamp, Timestamp(7));
+        let batches: Vec<Batch> = file.batches().map(Result::unwrap).collect();
+        assert!(batches.iter().all(|batch| batch.epoch() == Epoch(5)));
+        let values: Vec<VersionedRecord> = batches
+            .iter()
+            .filter(|batch| !batch.is_control())
+            .flat_map(Batch::records)
+            .map(|record| VersionedRecord::decode(&record.unwrap().value.unwrap()).unwrap())
+            .collect();
+        assert_eq!(values, (1..=20).map(feature).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn a_writer_that_is_dropped_leaves_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let writer =
+            SnapshotWriter::create(dir.path(), ID, Timestamp(7), Timestamp(9), &[]).unwrap();
+        drop(writer);
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_snapshot_cut_at_any_byte_or_with_any_bit_flipped_is_damaged() {
+        let dir = tempfile::tempdir().unwrap();
+        let good = std::fs::read(write(dir.path())).unwrap();
+        let path = dir.path().join("damaged");
+        let verify = |bytes: &[u8]| {
+            std::fs::write(&path, bytes).unwrap();
+            SnapshotFile::open(&path).unwrap().verify()
+        };
+        for cut in 0..good.len() {
+            assert!(verify(&good[..cut]).is_err(), "cut at {cut}");
+        }
+        for at in 0..good.len() {
+            let mut bytes = good.clone();
+            bytes[at] ^= 0x10;
+            // The epoch of a batch is not covered by its checksum and not used.
+            let epoch = SnapshotFile::open(&path).is_ok() && verify(&bytes).is_ok();
+            assert!(!epoch || is_in_an_epoch(&good, at), "flipped at {at}");
+        }
+        let mut twice = good.clone();
+        twice.extend_from_slice(&good);
+        assert!(verify(&twice).is_err());
+        assert!(verify(&good).is_ok());
+    }
+
+    fn is_in_an_epoch(good: &[u8], at: usize) -> bool {
+        let mut rest = Bytes::copy_from_slice(good);
+        let mut start = 0;
+        while let Ok(Some(batch)) = Batch::take_from(&mut rest) {
+            if (start + 12..start + 16).contains(&at) {
+                return true;
+            }
+            start += batch.size();
+        }
+        false
+    }
+
+    #[test]
+    fn ranges_are_served_and_positions_outside_are_told() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = write(dir.path());
+        let good = std::fs::read(&path).unwrap();
+        let file = SnapshotFile::open(&path).unwrap();
+        let end = good.len() as i64;
+        for (position, max, expected) in [
+            (0, 10, &good[..10]),
+            (3, usize::MAX, &good[3..]),
+            (end - 1, 5, &good[good.len() - 1..]),
+        ] {
+            let SnapshotChunk::Bytes { size, bytes } = file.read(position, max).unwrap() else {
+                panic!("no bytes at {position}");
+            };
+            assert_eq!((size, &bytes[..]), (good.len() as u64, expected));
+        }
+        for position in [i64::MIN, -1, end, i64::MAX] {
+            let chunk = file.read(position, 10).unwrap();
+            assert!(matches!(chunk, SnapshotChunk::OutOfRange));
+        }
+    }
+}
