@@ -3,31 +3,7 @@
 
 use std::collections::BTreeMap;
 
-/// The name of the feature that gates record versions.
-pub const METADATA_VERSION: &str = "metadata.version";
-
-/// A level of `metadata.version`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct MetadataVersion(i16);
-
-impl MetadataVersion {
-    /// The level, `None` when it is not one of 3.3-IV3 (7) to 4.5-IV0 (34): release 4.4 knows no
-    /// other.
-    #[must_use]
-    pub const fn from_level(level: i16) -> Option<Self> {
-        if level >= 7 && level <= 34 {
-            Some(Self(level))
-        } else {
-            None
-        }
-    }
-
-    /// The number.
-    #[must_use]
-    pub const fn level(self) -> i16 {
-        self.0
-    }
-}
+pub use crate::types::features::{METADATA_VERSION, MetadataVersion};
 
 /// The finalized levels.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -1,12 +1,14 @@
 //! Words that every room shares: ids that do not mix, time as plain numbers, Kafka's error codes.
 
 pub mod error_code;
+pub mod features;
 pub mod ids;
 pub mod rng;
 pub mod ticket;
 pub mod time;
 
 pub use error_code::{ApiError, ErrorCode};
+pub use features::MetadataVersion;
 pub use ids::{BrokerEpoch, Epoch, NodeId, Offset, OffsetAndEpoch, PartitionId, ReplicaKey};
 pub use rng::SplitMix;
 pub use ticket::{Ticket, Token};
