@@ -9,7 +9,7 @@
 //! differ between two nodes and are never visible. What is visible in an order is either sorted
 //! (by name, id or index) or says so.
 //!
-//! Laws:
+//! Laws, asserted by [`Image::check`] with the same words (the last one by tests):
 //!
 //! 1. every lookup (by name, by id, by folded name) finds exactly the topics that exist;
 //! 2. the ISR, the eligible leaders and the added and removed replicas are what a partition's
@@ -17,12 +17,14 @@
 //! 3. a partition has as many directories as replicas;
 //! 4. the leader is none or an in-sync replica, and epochs are not negative;
 //! 5. counts equal what is counted;
-//! 6. replaying what is written of an image, from empty, gives an equal image.
+//! 6. replaying what [`Image::emit`] writes, from empty, gives an equal image.
 
 mod acls;
 mod brokers;
+mod check;
 pub mod configs;
 mod controllers;
+mod emit;
 mod features;
 mod index;
 mod intern;
@@ -32,6 +34,8 @@ mod replay_topics;
 mod scan;
 mod scram;
 mod table;
+#[cfg(test)]
+mod tests;
 mod tokens;
 mod topics;
 
@@ -44,6 +48,7 @@ pub use acls::Acl;
 pub use brokers::{Broker, Endpoint, FeatureRange};
 pub use configs::{ConfigMap, ConfigResource};
 pub use controllers::Controller;
+pub use emit::Losses;
 pub use features::{Features, METADATA_VERSION, MetadataVersion};
 pub use quotas::{QuotaEntity, QuotaValues};
 pub use replay::ReplayFault;

@@ -1,0 +1,365 @@
+//! The image as records, in canonical order: what a snapshot holds.
+//!
+//! The order of kinds is the reference's: features with `metadata.version` first, brokers,
+//! controllers, topics with their partitions, configurations, client quotas, producer ids, access
+//! control entries, SCRAM credentials, delegation tokens. Inside a kind the reference follows its
+//! hash maps; here everything is sorted, so that two equal images give equal records.
+//!
+//! What the image's metadata.version cannot express is left out and named in the result, as the
+//! reference does: a cluster downgraded (or a standby of an older level) loses it.
+
+use std::collections::BTreeSet;
+
+use uuid::Uuid;
+
+use super::features::{METADATA_VERSION, MetadataVersion};
+use super::{Broker, Controller, Image, Partition, ZkMigration};
+use crate::records::{
+    AccessControlEntryRecord, BrokerEndpoint, BrokerFeature, ClientQuotaRecord, ConfigRecord,
+    ControllerEndpoint, ControllerFeature, DelegationTokenRecord, EntityData, FeatureLevelRecord,
+    PartitionRecord, ProducerIdsRecord, Record, RegisterBrokerRecord, RegisterControllerRecord,
+    TopicRecord, UserScramCredentialRecord, VersionedRecord, ZkMigrationStateRecord,
+};
+use crate::types::{PartitionId, ids};
+
+/// The feature without which ELR lists do not reach a snapshot.
+const ELR_FEATURE: &str = "eligible.leader.replicas.version";
+
+/// What of an image its metadata.version cannot express; each a phrase for a log line.
+pub type Losses = BTreeSet<&'static str>;
+
+/// Where the records go, and what a level can hold.
+struct Emitter<'a> {
+    sink: &'a mut dyn FnMut(VersionedRecord),
+    level: i16,
+    elr: bool,
+    losses: Losses,
+}
+
+impl Image {
+    /// Gives `sink` the records whose replay from empty makes an equal image (of what
+    /// [`Self::settled`] shows), each at the version that the image's metadata.version asks for.
+    /// Without a metadata.version it is the lowest one's. Returns what could not be expressed.
+    pub fn emit(&self, sink: &mut dyn FnMut(VersionedRecord)) -> Losses {
+        let image = self.settled();
+        let version = image.features.metadata_version();
+        let mut emitter = Emitter {
+            sink,
+            level: version.map_or(LOWEST_LEVEL, MetadataVersion::level),
+            elr: image.features.level(ELR_FEATURE) >= 1,
+            losses: Losses::new(),
+        };
+        emitter.features(image);
+        emitter.cluster(image);
+        emitter.topics(image);
+        emitter.configs(image);
+        emitter.quotas(image);
+        emitter.producer_ids(image);
+        emitter.acls(image);
+        emitter.scram(image);
+        emitter.tokens(image);
+        emitter.losses
+    }
+}
+
+/// 3.3-IV3: InControlledShutdown.
+const LOWEST_LEVEL: i16 = 7;
+/// 3.4-IV0: brokers in migration.
+const MIGRATION: i16 = 8;
+/// 3.5-IV2: SCRAM records.
+const SCRAM: i16 = 11;
+/// 3.6-IV2: delegation tokens.
+const TOKENS: i16 = 14;
+/// 3.7-IV0: controller registrations.
+const CONTROLLERS: i16 = 15;
+/// 3.7-IV2: directory ids.
+const DIRECTORIES: i16 = 17;
+/// 4.0-IV1: eligible leader replicas.
+const ELR: i16 = 23;
+/// 4.3-IV0: cordoned directories.
+const CORDONED: i16 = 30;
+
+impl Emitter<'_> {
+    fn put(&mut self, record: impl Into<Record>, version: i16) {
+        (self.sink)(record.into().at(version));
+    }
+
+    /// True when `value` is worth writing and the level can; notes a loss when it cannot.
+    fn can(&mut self, level: i16, is_set: bool, loss: &'static str) -> bool {
+        if is_set && self.level < level {
+            self.losses.insert(loss);
+        }
+        is_set && self.level >= level
+    }
+
+    fn features(&mut self, image: &Image) {
+        for (name, level) in image.features.iter() {
+            debug_assert!(name != METADATA_VERSION || level >= LOWEST_LEVEL);
+            let record = FeatureLevelRecord {
+                name: name.to_owned(),
+                feature_level: level,
+                ..FeatureLevelRecord::default()
+            };
+            self.put(record, 0);
+        }
+        // The reference has forgotten this state since 4.0. Keeping it keeps every later start
+        // as careful as the first.
+        let state = match image.zk_migration {
+            ZkMigration::Done => return,
+            ZkMigration::Waiting => 1,
+            ZkMigration::Running => 2,
+        };
+        let record = ZkMigrationStateRecord {
+            zk_migration_state: state,
+            ..ZkMigrationStateRecord::default()
+        };
+        self.put(record, 0);
+    }
+
+    fn cluster(&mut self, image: &Image) {
+        for broker in image.brokers.values() {
+            let record = self.broker(broker);
+            let version = match self.level {
+                CORDONED.. => 4,
+                DIRECTORIES.. => 3,
+                MIGRATION.. => 2,
+                _ => 1,
+            };
+            self.put(record, version);
+        }
+        let any = !image.controllers.is_empty();
+        if self.can(CONTROLLERS, any, "the registrations of controllers") {
+            for controller in image.controllers.values() {
+                self.put(controller_record(controller), 0);
+            }
+        }
+    }
+
+    fn broker(&mut self, broker: &Broker) -> RegisterBrokerRecord {
+        let mut record = RegisterBrokerRecord {
+            broker_id: broker.id.0,
+            incarnation_id: broker.incarnation,
+            broker_epoch: broker.epoch.0,
+            rack: broker.rack.clone(),
+            fenced: broker.fenced,
+            in_controlled_shutdown: broker.in_controlled_shutdown,
+            ..RegisterBrokerRecord::default()
+        };
+        for endpoint in &broker.endpoints {
+            record.end_points.push(BrokerEndpoint {
+                name: endpoint.name.clone(),
+                host: endpoint.host.clone(),
+                port: endpoint.port,
+                security_protocol: endpoint.security_protocol,
+                ..BrokerEndpoint::default()
+            });
+        }
+        for (name, (min, max)) in &broker.features {
+            record.features.push(BrokerFeature {
+                name: name.clone(),
+                min_supported_version: *min,
+                max_supported_version: *max,
+                ..BrokerFeature::default()
+            });
+        }
+        let migrating = broker.is_migrating;
+        record.is_migrating_zk_broker =
+            self.can(MIGRATION, migrating, "the migration state of brokers");
+        let any = !broker.directories.is_empty();
+        if self.can(DIRECTORIES, any, "the log directories of brokers") {
+            record.log_dirs.clone_from(&broker.directories);
+        }
+        let any = broker.cordoned.is_some();
+        if self.can(CORDONED, any, "the cordoned log directories of brokers") {
+            record.cordoned_log_dirs.clone_from(&broker.cordoned);
+        }
+        record
+    }
+
+    fn topics(&mut self, image: &Image) {
+        let version = match self.level {
+            ELR.. => 2,
+            DIRECTORIES.. => 1,
+            _ => 0,
+        };
+        for topic in image.topics() {
+            let record = TopicRecord {
+                name: topic.name().to_owned(),
+                topic_id: topic.id(),
+                ..TopicRecord::default()
+            };
+            self.put(record, 0);
+            for (id, partition) in topic.partitions() {
+                let record = self.partition(topic.id(), id, partition);
+                self.put(record, version);
+            }
+        }
+    }
+
+    fn partition(
+        &mut self,
+        topic: Uuid,
+        id: PartitionId,
+        partition: Partition<'_>,
+    ) -> PartitionRecord {
+        let mut record = PartitionRecord {
+            partition_id: id.0,
+            topic_id: topic,
+            replicas: partition.replicas().to_vec(),
+            isr: partition.isr().to_vec(),
+            removing_replicas: partition.removing().to_vec(),
+            adding_replicas: partition.adding().to_vec(),
+            leader: partition.leader(),
+            leader_recovery_state: i8::from(partition.recovering()),
+            leader_epoch: partition.leader_epoch(),
+            partition_epoch: partition.partition_epoch(),
+            ..PartitionRecord::default()
+        };
+        let directories = partition.directories();
+        if self.level >= DIRECTORIES {
+            record.directories = directories.to_vec();
+        } else if directories.iter().any(|id| *id != ids::DIR_MIGRATING) {
+            self.losses.insert("the directories of replicas");
+        }
+        if self.elr && self.level >= ELR {
+            record.eligible_leader_replicas = unless_empty(partition.elr());
+            record.last_known_elr = unless_empty(partition.last_known_elr());
+        } else if !partition.elr().is_empty() || !partition.last_known_elr().is_empty() {
+            self.losses
+                .insert("the eligible leader replicas of partitions");
+        }
+        record
+    }
+
+    fn configs(&mut self, image: &Image) {
+        for (kind, name, map) in image.configs() {
+            for (key, value) in map.iter() {
+                let record = ConfigRecord {
+                    resource_type: kind,
+                    resource_name: name.to_owned(),
+                    name: key.to_owned(),
+                    value: Some(value.to_owned()),
+                    ..ConfigRecord::default()
+                };
+                self.put(record, 0);
+            }
+        }
+    }
+
+    fn quotas(&mut self, image: &Image) {
+        for (entity, values) in &*image.quotas {
+            for (key, value) in values {
+                let parts = entity.iter().map(|(kind, name)| EntityData {
+                    entity_type: kind.clone(),
+                    entity_name: name.clone(),
+                    ..EntityData::default()
+                });
+                let record = ClientQuotaRecord {
+                    entity: parts.collect(),
+                    key: key.clone(),
+                    value: *value,
+                    ..ClientQuotaRecord::default()
+                };
+                self.put(record, 0);
+            }
+        }
+    }
+
+    fn producer_ids(&mut self, image: &Image) {
+        if let Some(next_producer_id) = image.next_producer_id {
+            let record = ProducerIdsRecord {
+                broker_id: -1,
+                broker_epoch: -1,
+                next_producer_id,
+                ..ProducerIdsRecord::default()
+            };
+            self.put(record, 0);
+        }
+    }
+
+    fn acls(&mut self, image: &Image) {
+        for (id, acl) in &*image.acls {
+            let record = AccessControlEntryRecord {
+                id: *id,
+                resource_type: acl.resource_type,
+                resource_name: acl.resource_name.clone(),
+                pattern_type: acl.pattern_type,
+                principal: acl.principal.clone(),
+                host: acl.host.clone(),
+                operation: acl.operation,
+                permission_type: acl.permission_type,
+                ..AccessControlEntryRecord::default()
+            };
+            self.put(record, 0);
+        }
+    }
+
+    fn scram(&mut self, image: &Image) {
+        if !self.can(SCRAM, !image.scram.is_empty(), "SCRAM credentials") {
+            return;
+        }
+        for ((name, mechanism), credential) in &*image.scram {
+            let record = UserScramCredentialRecord {
+                name: name.clone(),
+                mechanism: *mechanism,
+                salt: credential.salt.clone(),
+                stored_key: credential.stored_key.clone(),
+                server_key: credential.server_key.clone(),
+                iterations: credential.iterations,
+                ..UserScramCredentialRecord::default()
+            };
+            self.put(record, 0);
+        }
+    }
+
+    fn tokens(&mut self, image: &Image) {
+        if !self.can(TOKENS, !image.tokens.is_empty(), "delegation tokens") {
+            return;
+        }
+        for (id, token) in &*image.tokens {
+            let record = DelegationTokenRecord {
+                owner: token.owner.clone(),
+                requester: token.requester.clone(),
+                renewers: token.renewers.clone(),
+                issue_timestamp: token.issued_at.0,
+                max_timestamp: token.max_at.0,
+                expiration_timestamp: token.expires_at.0,
+                token_id: id.clone(),
+                ..DelegationTokenRecord::default()
+            };
+            self.put(record, 0);
+        }
+    }
+}
+
+fn controller_record(controller: &Controller) -> RegisterControllerRecord {
+    let endpoints = controller
+        .endpoints
+        .iter()
+        .map(|endpoint| ControllerEndpoint {
+            name: endpoint.name.clone(),
+            host: endpoint.host.clone(),
+            port: endpoint.port,
+            security_protocol: endpoint.security_protocol,
+            ..ControllerEndpoint::default()
+        });
+    let ranges = controller.features.iter();
+    let features = ranges.map(|(name, (min, max))| ControllerFeature {
+        name: name.clone(),
+        min_supported_version: *min,
+        max_supported_version: *max,
+        ..ControllerFeature::default()
+    });
+    RegisterControllerRecord {
+        controller_id: controller.id.0,
+        incarnation_id: controller.incarnation,
+        zk_migration_ready: controller.zk_migration_ready,
+        end_points: endpoints.collect(),
+        features: features.collect(),
+        ..RegisterControllerRecord::default()
+    }
+}
+
+fn unless_empty(list: &[i32]) -> Option<Vec<i32>> {
+    (!list.is_empty()).then(|| list.to_vec())
+}
