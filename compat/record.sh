@@ -3,6 +3,7 @@
 #   compat/record.sh             all of it
 #   compat/record.sh storage     only the transcripts of the storage tool
 #   compat/record.sh answers     only the answers to tables of requests
+#   compat/record.sh directories only the directories
 #   compat/record.sh manifest    only the manifest
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -24,10 +25,19 @@ if [ "$what" = all ] || [ "$what" = answers ]; then
     "$PWD/compat/java/conf" fixtures/4.4.0/answers/*.tsv
 fi
 
+if [ "$what" = all ] || [ "$what" = directories ]; then
+  for version in 4.4.0 3.9.2; do
+    java -Xmx256m -cp "$classes:$jars/$version/*" kraftd.compat.DirectoryRecorder \
+      "$PWD/$jars/$version" "$PWD/compat/java/conf" "fixtures/$version"
+  done
+fi
+
 # The manifest: one line a file, with what wrote it. Files under fixtures/config are our own.
 made_by() {
   case $1 in
     */storage-tool/*) echo "kafka.tools.StorageTool with the arguments in the file" ;;
+    */formatted/*) echo "kafka.tools.StorageTool format, by kraftd.compat.DirectoryRecorder" ;;
+    */lived/*) echo "kafka.Kafka as the controller, by kraftd.compat.DirectoryRecorder" ;;
     */answers/*) echo "a controller formatted --standalone with one broker, asked by kraftd.compat.AnswerRecorder" ;;
     *) echo "compat/record.sh" ;;
   esac
