@@ -90,7 +90,9 @@ impl Start<'_> {
             let deadline = self.election;
             return (epoch, Role::Resigned(Resigned { deadline }));
         }
-        if disk.voted.is_some_and(|voted| self.is_own_vote(voted)) {
+        // An epoch that has records had a leader; if that was this node, see above.
+        let open = disk.epoch > self.log.last_epoch();
+        if open && disk.voted.is_some_and(|voted| self.is_own_vote(voted)) {
             let granted = vec![self.own.id];
             let deadline = self.election;
             return (epoch, Role::Candidate(Candidate { granted, deadline }));

@@ -1,0 +1,294 @@
+//! The core's inputs and outputs as text, for scenario traces and the simulator's log.
+
+use kraftd::raft::{
+    ControlRecord, DescribeQuorumResponse, FetchResponse, Input, LeaderHint, Output, QuorumState,
+    RaftError, ReplicaState, Request, Response, VoterNode, Write,
+};
+use kraftd::types::{NodeId, OffsetAndEpoch, ReplicaKey};
+
+/// `3@20` is epoch 3 up to offset 20, as a snapshot id or the end of an epoch.
+pub fn end(id: OffsetAndEpoch) -> String {
+    format!("{}@{}", id.epoch, id.offset)
+}
+
+/// An id with its directory's number, `1.d11`, or alone if the directory is not known.
+pub fn key(key: ReplicaKey) -> String {
+    if key.directory.is_nil() {
+        key.id.to_string()
+    } else {
+        format!("{}.d{:x}", key.id, key.directory.as_u128())
+    }
+}
+
+fn node(id: Option<NodeId>) -> String {
+    id.map_or_else(|| "-".to_owned(), |id| id.to_string())
+}
+
+fn ids(ids: &[NodeId]) -> String {
+    let ids: Vec<String> = ids.iter().map(NodeId::to_string).collect();
+    format!("[{}]", ids.join(" "))
+}
+
+fn error(error: RaftError) -> String {
+    match error {
+        RaftError::None => "ok".to_owned(),
+        RaftError::Top(code) => format!("top {code}"),
+        RaftError::Partition(code) => code.to_string(),
+    }
+}
+
+fn hint(hint: &LeaderHint) -> String {
+    let at = match &hint.endpoint {
+        Some((host, port)) => format!(" at {host}:{port}"),
+        None => String::new(),
+    };
+    format!("leader={} epoch={}{at}", node(hint.leader), hint.epoch)
+}
+
+/// Election state as `quorum-state` holds it.
+pub fn quorum_state(state: &QuorumState) -> String {
+    format!(
+        "v{} epoch={} leader={} voted={} voters={}",
+        state.kraft_version,
+        state.epoch,
+        node(state.leader),
+        state.voted.map_or_else(|| "-".to_owned(), key),
+        ids(&state.voters)
+    )
+}
+
+fn voter(node: &VoterNode) -> String {
+    let (low, high) = node.kraft_versions;
+    let at: Vec<String> = node
+        .endpoints
+        .iter()
+        .map(|(name, host, port)| format!("{name}={host}:{port}"))
+        .collect();
+    format!("{} {} {low}..{high}", key(node.key), at.join(","))
+}
+
+fn voters(nodes: &[VoterNode]) -> String {
+    let nodes: Vec<String> = nodes.iter().map(voter).collect();
+    nodes.join(" | ")
+}
+
+fn control(record: &ControlRecord) -> String {
+    match record {
+        ControlRecord::LeaderChange {
+            leader,
+            voters,
+            granting,
+        } => format!(
+            "leader-change leader={leader} voters={} granting={}",
+            ids(voters),
+            ids(granting)
+        ),
+        ControlRecord::KraftVersion(version) => format!("kraft-version {version}"),
+        ControlRecord::Voters(nodes) => format!("voters {}", voters(nodes)),
+    }
+}
+
+fn fetched(response: &FetchResponse) -> String {
+    let mut text = format!(
+        "{} {} hwm={} start={}",
+        error(response.error),
+        hint(&response.hint),
+        response.high_watermark,
+        response.log_start
+    );
+    if let Some(id) = response.diverging {
+        text += &format!(" diverging={}", end(id));
+    }
+    if let Some(id) = response.snapshot {
+        text += &format!(" snapshot={}", end(id));
+    }
+    text
+}
+
+fn replicas(name: &str, states: &[ReplicaState]) -> String {
+    let states: Vec<String> = states
+        .iter()
+        .map(|state| {
+            format!(
+                "{} end={} fetch={} caught-up={}",
+                key(state.key),
+                state.log_end,
+                state.last_fetch,
+                state.last_caught_up
+            )
+        })
+        .collect();
+    format!("{name}=[{}]", states.join(", "))
+}
+
+fn described(response: &DescribeQuorumResponse) -> String {
+    format!(
+        "{} {} hwm={} {} {} nodes=[{}]",
+        error(response.error),
+        hint(&response.hint),
+        response.high_watermark,
+        replicas("voters", &response.voters),
+        replicas("observers", &response.observers),
+        voters(&response.nodes)
+    )
+}
+
+fn response(response: &Response) -> String {
+    match response {
+        Response::Vote(vote) => format!(
+            "vote {} {} granted={}",
+            error(vote.error),
+            hint(&vote.hint),
+            vote.granted
+        ),
+        Response::BeginQuorumEpoch(told) => {
+            format!("begin {} {}", error(told.error), hint(&told.hint))
+        }
+        Response::EndQuorumEpoch(told) => {
+            format!("end {} {}", error(told.error), hint(&told.hint))
+        }
+        Response::Fetch(fetch) => format!("fetch {}", fetched(fetch)),
+        Response::FetchSnapshot(fetch) => format!(
+            "fetch-snapshot {} {} id={}",
+            error(fetch.error),
+            hint(&fetch.hint),
+            end(fetch.id)
+        ),
+        Response::DescribeQuorum(quorum) => format!("describe {}", described(quorum)),
+    }
+}
+
+/// What is written, in one line.
+pub fn write(write: &Write) -> String {
+    match write {
+        Write::Append {
+            first, end, epoch, ..
+        } => format!("append {first}..{end} epoch={epoch}"),
+        Write::AppendControl {
+            first,
+            epoch,
+            timestamp,
+            records,
+        } => {
+            let records: Vec<String> = records.iter().map(control).collect();
+            format!(
+                "control {first}.. epoch={epoch} time={} [{}]",
+                timestamp.0,
+                records.join("; ")
+            )
+        }
+        Write::Truncate { end } => format!("truncate to {end}"),
+        Write::QuorumState(state) => format!("quorum-state {}", quorum_state(state)),
+    }
+}
+
+/// An output, one line and an indented one for each thing that it carries.
+pub fn output(output: &Output) -> Vec<String> {
+    match output {
+        Output::Write {
+            token,
+            write: what,
+            then,
+        } => {
+            let mut lines = vec![format!("write #{} {}", token.0, write(what))];
+            for carried in then {
+                lines.extend(
+                    self::output(carried)
+                        .iter()
+                        .map(|line| format!("  then {line}")),
+                );
+            }
+            lines
+        }
+        Output::Reply {
+            ticket,
+            response: what,
+        } => vec![format!("reply t{} {}", ticket.0, response(what))],
+        Output::ServeFetch {
+            ticket,
+            response,
+            from,
+            until,
+            max_bytes,
+        } => vec![format!(
+            "serve t{} records {from}..{until} max={max_bytes} {}",
+            ticket.0,
+            fetched(response)
+        )],
+        Output::ServeSnapshot {
+            ticket,
+            response,
+            position,
+            max_bytes,
+        } => vec![format!(
+            "serve t{} snapshot {} from={position} max={max_bytes} {}",
+            ticket.0,
+            end(response.id),
+            hint(&response.hint)
+        )],
+        Output::Committed(offset) => vec![format!("committed {offset}")],
+        Output::BecameLeader { epoch } => vec![format!("became leader epoch={epoch}")],
+        Output::LostLeadership { epoch, leader } => {
+            vec![format!(
+                "lost leadership epoch={epoch} leader={}",
+                node(*leader)
+            )]
+        }
+        Output::MayStop => vec!["may stop".to_owned()],
+    }
+}
+
+/// An input in one line.
+pub fn input(input: &Input) -> String {
+    match input {
+        Input::Request {
+            ticket, request, ..
+        } => format!("t{} {}", ticket.0, self::request(request)),
+        Input::WakeUp => "wake-up".to_owned(),
+        Input::Written(token) => format!("written #{}", token.0),
+        Input::Propose(proposal) => format!(
+            "propose {}..{} epoch={}",
+            proposal.first, proposal.end, proposal.epoch
+        ),
+        Input::SnapshotWritten(id) => format!("snapshot written {}", end(*id)),
+        Input::Shutdown => "shutdown".to_owned(),
+    }
+}
+
+fn request(request: &Request) -> String {
+    match request {
+        Request::Vote(vote) => format!(
+            "vote candidate={} epoch={} log={}@{} pre={}",
+            key(vote.candidate),
+            vote.epoch,
+            vote.last_epoch,
+            vote.last_offset,
+            vote.pre_vote
+        ),
+        Request::BeginQuorumEpoch(begin) => {
+            format!("begin leader={} epoch={}", begin.leader_id, begin.epoch)
+        }
+        Request::EndQuorumEpoch(end) => {
+            format!("end leader={} epoch={}", end.leader_id, end.epoch)
+        }
+        Request::Fetch(fetch) => format!(
+            "fetch from={} epoch={} offset={} last={} hwm={} wait={} max={}",
+            key(fetch.replica),
+            fetch.current_leader_epoch,
+            fetch.fetch_offset,
+            fetch.last_fetched_epoch,
+            fetch.high_watermark,
+            fetch.max_wait_ms,
+            fetch.max_bytes
+        ),
+        Request::FetchSnapshot(fetch) => format!(
+            "fetch-snapshot from={} epoch={} id={} position={} max={}",
+            key(fetch.replica),
+            fetch.current_leader_epoch,
+            end(fetch.id),
+            fetch.position,
+            fetch.max_bytes
+        ),
+        Request::DescribeQuorum(_) => "describe".to_owned(),
+    }
+}
