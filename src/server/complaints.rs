@@ -5,7 +5,9 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use tokio::time::Instant;
 
 /// Warnings written at once before they are held back.
 const BURST: u32 = 20;

@@ -4,11 +4,12 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tokio::net::{TcpListener, TcpSocket, TcpStream, lookup_host};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::{JoinError, JoinSet};
+use tokio::time::Instant;
 
 use super::complaints::Complaints;
 use super::connection::{self, Bounds, ClientInfo, Closing, Peer, Service};
@@ -174,7 +175,7 @@ async fn accept(
     limits: &Limits,
     not_before: Instant,
 ) -> io::Result<(TcpStream, SocketAddr, [OwnedSemaphorePermit; 2])> {
-    tokio::time::sleep_until(not_before.into()).await;
+    tokio::time::sleep_until(not_before).await;
     let own = Arc::clone(&bound.slots).acquire_owned().await;
     let own = own.expect("the semaphore is never closed");
     let slots = [limits.slot().await, own];

@@ -1,11 +1,196 @@
-//! Listeners: bytes of sockets to requests of the core, replies to bytes.
+//! Listeners: bytes of sockets to requests of the core, answers to bytes.
 
+mod answers;
+mod api_table;
+mod api_versions;
 mod budget;
 mod complaints;
 mod connection;
+pub mod core;
+mod describe_cluster;
+mod dispatch;
+mod envelope;
 mod frame;
 mod limits;
 mod listener;
+mod refusals;
 mod shape;
 mod shapes;
 mod wire;
+
+use std::collections::HashMap;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+use self::budget::Budget;
+use self::complaints::Complaints;
+use self::connection::Bounds;
+use self::core::Core;
+use self::dispatch::Dispatch;
+use self::limits::Limits;
+use self::listener::{Bound, Shared};
+use crate::config;
+use crate::controller::Settings;
+
+pub use self::listener::Stats;
+
+/// The longest time that a frame may take from its first byte to its last, whatever
+/// `connections.max.idle.ms` says: a bound on what slow senders hold.
+const FRAME_TIME_MAX: Duration = Duration::from_secs(60);
+
+/// Listeners that are bound and not served yet: peers that connect wait in the backlog.
+#[derive(Debug)]
+pub struct Listening {
+    bound: Vec<Bound>,
+    sockets: config::Sockets,
+}
+
+/// Why a listener cannot be opened.
+#[derive(Debug)]
+pub struct BindError {
+    /// The listener's name.
+    pub listener: String,
+    /// `host:port` as configured; an empty host is every address.
+    pub address: String,
+    /// What the system says.
+    pub error: io::Error,
+}
+
+impl std::fmt::Display for BindError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self {
+            listener,
+            address,
+            error,
+        } = self;
+        write!(
+            f,
+            "listener {listener} cannot be opened on {address}: {error}"
+        )
+    }
+}
+
+impl std::error::Error for BindError {}
+
+/// Opens the sockets of `listeners`, all or none. Must be called inside a tokio runtime.
+///
+/// # Errors
+/// The first listener that cannot be opened.
+pub async fn bind<'a>(
+    listeners: impl Iterator<Item = &'a config::Listener>,
+    sockets: &config::Sockets,
+) -> Result<Listening, BindError> {
+    let mut bound = Vec::new();
+    for listener in listeners {
+        let opened = listener::bind(listener, sockets).await;
+        bound.push(opened.map_err(|error| BindError {
+            listener: listener.endpoint.name.clone(),
+            address: format!(
+                "{}:{}",
+                listener.endpoint.host.as_deref().unwrap_or_default(),
+                listener.endpoint.port
+            ),
+            error,
+        })?);
+    }
+    Ok(Listening {
+        bound,
+        sockets: sockets.clone(),
+    })
+}
+
+impl Listening {
+    /// Each listener's name and the address that it is bound to; the port is never 0.
+    pub fn addresses(&self) -> impl Iterator<Item = (&str, SocketAddr)> {
+        self.bound.iter().map(|bound| (&*bound.name, bound.address))
+    }
+
+    /// Begins to serve. Must be called inside a tokio runtime.
+    pub async fn serve(self, core: Arc<dyn Core>, settings: Arc<Settings>) -> Server {
+        let sockets = &self.sockets;
+        let mut overrides = HashMap::new();
+        for (host, max) in &sockets.connections_per_ip_overrides {
+            for ip in listener::addresses(host).await {
+                overrides.insert(ip, *max);
+            }
+        }
+        let limits = Limits::new(
+            sockets.connections_max,
+            sockets.connections_per_ip_max,
+            overrides,
+            sockets.connection_rate_max,
+        );
+        let stats = Arc::new(Stats::default());
+        let shared = Arc::new(Shared {
+            service: Dispatch { core, settings },
+            bounds: bounds(sockets),
+            limits: Arc::new(limits),
+            complaints: Complaints::new(tokio::time::Instant::now()),
+            stats: Arc::clone(&stats),
+        });
+        let (stop, stopped) = watch::channel(false);
+        let mut tasks = JoinSet::new();
+        for bound in self.bound {
+            tracing::info!("listener {} serves on {}", bound.name, bound.address);
+            tasks.spawn(listener::run(bound, Arc::clone(&shared), stopped.clone()));
+        }
+        Server {
+            shared,
+            stop,
+            tasks,
+            stats,
+        }
+    }
+}
+
+fn bounds(sockets: &config::Sockets) -> Bounds {
+    let frame_bytes_max = sockets.request_bytes_max as usize;
+    let idle_max = sockets.idle_ms_max.map(Duration::from_millis);
+    Bounds {
+        frame_bytes_max,
+        idle_max,
+        frame_time_max: idle_max.map_or(FRAME_TIME_MAX, |idle| idle.min(FRAME_TIME_MAX)),
+        budget: Budget::new(sockets.queued_request_bytes_max, frame_bytes_max),
+    }
+}
+
+/// Listeners that serve. Dropping it ends every connection at once.
+pub struct Server {
+    shared: Arc<Shared<Dispatch>>,
+    stop: watch::Sender<bool>,
+    tasks: JoinSet<()>,
+    stats: Arc<Stats>,
+}
+
+impl Server {
+    /// Counters of connections.
+    #[must_use]
+    pub fn stats(&self) -> Arc<Stats> {
+        Arc::clone(&self.stats)
+    }
+
+    /// How many connections were closed because of what the peer sent.
+    #[must_use]
+    pub fn bad_connections(&self) -> u64 {
+        self.shared.complaints.total()
+    }
+
+    /// Takes no more connections and no more requests, lets the answers under way out for at most
+    /// `patience`, then closes what is left.
+    pub async fn stop(mut self, patience: Duration) {
+        // Nobody may be left to hear it, which is as good.
+        let _ = self.stop.send(true);
+        let ended = async { while self.tasks.join_next().await.is_some() {} };
+        if tokio::time::timeout(patience, ended).await.is_err() {
+            tracing::warn!(
+                "connections are closed although answers were under way for {} ms",
+                patience.as_millis()
+            );
+        }
+    }
+}

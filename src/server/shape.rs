@@ -205,7 +205,7 @@ impl<'a> Cursor<'a> {
         self.array().map(i16::from_be_bytes)
     }
 
-    fn int32(&mut self) -> Result<i32, ShapeFault> {
+    pub(crate) fn int32(&mut self) -> Result<i32, ShapeFault> {
         self.array().map(i32::from_be_bytes)
     }
 
@@ -223,6 +223,20 @@ impl<'a> Cursor<'a> {
             }
         }
         Err(ShapeFault::Varint)
+    }
+
+    /// Bytes of the flexible encoding; `None` is null.
+    pub(crate) fn compact_bytes(&mut self) -> Result<Option<&'a [u8]>, ShapeFault> {
+        match self.varint()?.checked_sub(1) {
+            Some(length) => self.take(length as usize).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// A string of the flexible encoding; `None` is null.
+    pub(crate) fn compact_string(&mut self) -> Result<Option<String>, ShapeFault> {
+        let text = self.compact_bytes()?.map(std::str::from_utf8).transpose();
+        Ok(text.map_err(|_| ShapeFault::NotUtf8)?.map(str::to_owned))
     }
 
     fn count_elements(&mut self, count: usize) -> Result<(), ShapeFault> {

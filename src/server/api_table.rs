@@ -1,0 +1,254 @@
+//! One row per API that the listeners serve. ApiVersions, dispatch and forwarding derive from it;
+//! what is not built has no row, so nobody is told of it.
+//!
+//! Versions are those of a Java 4.4.0 controller.
+
+use bytes::Bytes;
+use kafka_protocol::messages as m;
+use kafka_protocol::protocol::Decodable;
+
+use super::api_versions::ApiVersionsRequest;
+use super::dispatch::{Call, Ctx, Local};
+use super::shape::Shape;
+use super::{refusals, shapes, wire};
+use crate::controller;
+use crate::types::ApiError;
+
+/// The key of ApiVersions, which is special in many ways.
+pub(crate) const API_VERSIONS_KEY: i16 = 18;
+
+/// The key of Envelope.
+const ENVELOPE_KEY: i16 = 58;
+
+/// Reads a body whose shape was checked.
+type Decode = fn(Bytes, &Ctx<'_>) -> anyhow::Result<Call>;
+/// Reads a body again and builds the answer that refuses all of it.
+type Refuse = fn(Bytes, i16, &ApiError) -> anyhow::Result<bytes::BytesMut>;
+
+/// One API.
+#[derive(Debug)]
+pub(crate) struct Api {
+    /// The number.
+    pub(crate) key: i16,
+    /// The name, for logs.
+    pub(crate) name: &'static str,
+    /// Lowest version served.
+    pub(crate) min: i16,
+    /// Highest version served.
+    pub(crate) max: i16,
+    /// Brokers may send it inside an Envelope.
+    pub(crate) forwardable: bool,
+    /// Its answer may be large: nothing is read ahead past it.
+    pub(crate) alone: bool,
+    /// What its body looks like.
+    pub(crate) shape: &'static Shape,
+    /// See [`Decode`].
+    pub(crate) decode: Decode,
+    /// See [`Refuse`].
+    pub(crate) refuse: Refuse,
+}
+
+impl Api {
+    /// Whether `version` is served.
+    pub(crate) const fn serves(&self, version: i16) -> bool {
+        self.min <= version && version <= self.max
+    }
+
+    /// Whether `version` has compact lengths and tagged fields, in its request header too.
+    pub(crate) const fn flexible(&self, version: i16) -> bool {
+        version >= self.shape.flexible_from
+    }
+
+    /// Whether it carries another request.
+    pub(crate) const fn forwards(&self) -> bool {
+        self.key == ENVELOPE_KEY
+    }
+
+    /// Whether the response's header has tagged fields. ApiVersions is read by clients that do not
+    /// know its version yet.
+    pub(crate) const fn flexible_response(&self, version: i16) -> bool {
+        self.flexible(version) && self.key != API_VERSIONS_KEY
+    }
+}
+
+/// The row of an API, `None` when it is not served.
+pub(crate) fn find(key: i16) -> Option<&'static Api> {
+    let at = TABLE.binary_search_by_key(&key, |api| api.key).ok()?;
+    TABLE.get(at)
+}
+
+fn read<M: Decodable>(mut body: Bytes, version: i16) -> anyhow::Result<M> {
+    M::decode(&mut body, version)
+}
+
+/// A raft request: for the core, or answered at once.
+macro_rules! raft {
+    ($key:literal $name:ident $min:literal-$max:literal $shape:ident,
+     |$message:ident: $request:ident, $ctx:ident| $parse:expr) => {
+        Api {
+            key: $key,
+            name: stringify!($name),
+            min: $min,
+            max: $max,
+            forwardable: false,
+            alone: false,
+            shape: &shapes::$shape,
+            decode: |body, $ctx| {
+                let $message: m::$request = read(body, $ctx.version)?;
+                Call::raft($parse, $ctx)
+            },
+            refuse: |body, version, error| {
+                refusals::refuse(read::<m::$request>(body, version)?, version, error)
+            },
+        }
+    };
+}
+
+/// A request for the active controller.
+macro_rules! controller {
+    ($key:literal $name:ident $min:literal-$max:literal $shape:ident, $forwardable:literal,
+     $request:ty) => {
+        Api {
+            key: $key,
+            name: stringify!($name),
+            min: $min,
+            max: $max,
+            forwardable: $forwardable,
+            alone: false,
+            shape: &shapes::$shape,
+            decode: |body, ctx| {
+                let request = controller::Request::$name(read::<$request>(body, ctx.version)?);
+                Ok(Call::controller(request, ctx))
+            },
+            refuse: |body, version, error| {
+                refusals::refuse(read::<$request>(body, version)?, version, error)
+            },
+        }
+    };
+}
+
+/// A request that the listener answers itself.
+macro_rules! local {
+    ($key:literal $name:ident $min:literal-$max:literal $shape:ident, $request:ty) => {
+        Api {
+            key: $key,
+            name: stringify!($name),
+            min: $min,
+            max: $max,
+            forwardable: false,
+            alone: false,
+            shape: &shapes::$shape,
+            decode: |body, ctx| {
+                let request = read::<$request>(body, ctx.version)?;
+                Ok(Call::Local(Local::$name(request)))
+            },
+            refuse: |body, version, error| {
+                refusals::refuse(read::<$request>(body, version)?, version, error)
+            },
+        }
+    };
+}
+
+/// All APIs, by key.
+pub(crate) static TABLE: &[Api] = &[
+    Api {
+        alone: true,
+        ..raft!(1 Fetch 4-18 FETCH, |request: FetchRequest, ctx| {
+            wire::fetch_request(request, ctx.version, ctx.cluster_id)
+        })
+    },
+    Api {
+        key: API_VERSIONS_KEY,
+        name: "ApiVersions",
+        min: 0,
+        max: 5,
+        forwardable: false,
+        alone: false,
+        shape: &shapes::API_VERSIONS,
+        decode: |body, ctx| {
+            let request = ApiVersionsRequest::decode(&body, ctx.version);
+            let request = request.map_err(|fault| anyhow::anyhow!("{fault}"))?;
+            Ok(Call::Local(Local::ApiVersions(request)))
+        },
+        refuse: |_, version, error| refusals::refuse_api_versions(version, error),
+    },
+    controller!(20 DeleteTopics 1-6 DELETE_TOPICS, true, m::DeleteTopicsRequest),
+    controller!(37 CreatePartitions 0-3 CREATE_PARTITIONS, true, m::CreatePartitionsRequest),
+    raft!(52 Vote 0-2 VOTE, |request: VoteRequest, ctx| {
+        wire::vote_request(request, ctx.cluster_id)
+    }),
+    raft!(53 BeginQuorumEpoch 0-1 BEGIN_QUORUM_EPOCH, |request: BeginQuorumEpochRequest, ctx| {
+        wire::begin_quorum_epoch_request(request, ctx.cluster_id)
+    }),
+    raft!(54 EndQuorumEpoch 0-1 END_QUORUM_EPOCH, |request: EndQuorumEpochRequest, ctx| {
+        wire::end_quorum_epoch_request(request, ctx.version, ctx.cluster_id)
+    }),
+    Api {
+        forwardable: true,
+        ..raft!(55 DescribeQuorum 0-2 DESCRIBE_QUORUM, |request: DescribeQuorumRequest, ctx| {
+            wire::describe_quorum_request(request)
+        })
+    },
+    Api {
+        // The answer is an inner answer: its own weight is not known before it is opened.
+        alone: true,
+        ..local!(58 Envelope 0-0 ENVELOPE, m::EnvelopeRequest)
+    },
+    Api {
+        alone: true,
+        ..raft!(59 FetchSnapshot 0-1 FETCH_SNAPSHOT, |request: FetchSnapshotRequest, ctx| {
+            wire::fetch_snapshot_request(request, ctx.cluster_id)
+        })
+    },
+    local!(60 DescribeCluster 0-2 DESCRIBE_CLUSTER, m::DescribeClusterRequest),
+];
+
+#[cfg(test)]
+mod tests {
+    use kafka_protocol::messages::ApiKey;
+
+    use super::*;
+
+    /// What `kafka-protocol` 0.18 lacks: ApiVersions v5 and BrokerHeartbeat v2 are read by our own
+    /// code.
+    const OWN_MAX: [(i16, i16); 2] = [(18, 5), (63, 2)];
+
+    #[test]
+    fn rows_are_in_order_and_served_by_kafka_protocol() {
+        assert!(TABLE.is_sorted_by(|a, b| a.key < b.key));
+        for api in TABLE {
+            let key = ApiKey::try_from(api.key).unwrap();
+            assert_eq!(format!("{key:?}"), api.name);
+            let known = key.valid_versions();
+            let own = OWN_MAX.iter().find(|(key, _)| *key == api.key);
+            let max = own.map_or(known.max, |(_, max)| *max);
+            assert_eq!((api.min, api.max), (known.min, max), "{}", api.name);
+            for version in known.min..=known.max {
+                let flexible = key.request_header_version(version) == 2;
+                assert_eq!(api.flexible(version), flexible, "{} v{version}", api.name);
+                let flexible = key.response_header_version(version) == 1;
+                assert_eq!(api.flexible_response(version), flexible, "{}", api.name);
+            }
+        }
+    }
+
+    #[test]
+    fn only_what_brokers_forward_is_forwardable() {
+        let forwardable = [19, 20, 33, 37, 44, 55, 57];
+        for api in TABLE {
+            assert_eq!(
+                api.forwardable,
+                forwardable.contains(&api.key),
+                "{}",
+                api.name
+            );
+        }
+    }
+
+    #[test]
+    fn an_api_without_a_row_is_not_found() {
+        assert!(find(3).is_none());
+        assert!(find(-1).is_none());
+        assert_eq!(find(18).map(|api| api.name), Some("ApiVersions"));
+    }
+}

@@ -1,0 +1,103 @@
+//! DescribeCluster (60): the registered controllers, for clients that bootstrap from controllers
+//! (KIP-919). Any controller answers it, leading or not.
+
+use kafka_protocol::messages::describe_cluster_response::DescribeClusterBroker;
+use kafka_protocol::messages::{BrokerId, DescribeClusterRequest, DescribeClusterResponse};
+use kafka_protocol::protocol::StrBytes;
+
+use super::core::Published;
+use crate::types::{ApiError, ErrorCode, NodeId};
+
+/// EndpointType of the brokers of a cluster.
+const BROKERS: i8 = 1;
+/// EndpointType of its controllers.
+const CONTROLLERS: i8 = 2;
+/// metadata.version 3.7-IV0: controllers register themselves.
+const REGISTRATIONS_SINCE: i16 = 15;
+/// What anybody may do with the cluster while nothing is authorized, one bit per operation: create,
+/// alter, describe, cluster action, describe configs, alter configs, idempotent write and both
+/// token operations.
+const ALL_CLUSTER_OPERATIONS: i32 = 8096;
+
+/// Answers a request that came in on `listener`.
+///
+/// # Errors
+/// The whole request is refused: the cluster does not register controllers yet.
+pub(crate) fn answer(
+    request: &DescribeClusterRequest,
+    version: i16,
+    listener: &str,
+    cluster_id: &str,
+    published: &Published,
+) -> Result<DescribeClusterResponse, ApiError> {
+    let unsupported = |text: &str| Err(ApiError::new(ErrorCode::UnsupportedVersion, text));
+    match published.image.features().metadata_version() {
+        None => {
+            return unsupported(
+                "There is no finalized MetadataVersion, so direct-to-controller communication is \
+                 not supported.",
+            );
+        }
+        Some(level) if level.level() < REGISTRATIONS_SINCE => {
+            return unsupported(
+                "Direct-to-controller communication is not supported with the current \
+                 MetadataVersion.",
+            );
+        }
+        Some(_) => {}
+    }
+    let refused = |code: ErrorCode, text: String| {
+        // Version 0 knows neither of the two codes.
+        let code = if version == 0 {
+            ErrorCode::InvalidRequest
+        } else {
+            code
+        };
+        let message = StrBytes::from_string(text);
+        Ok(DescribeClusterResponse::default()
+            .with_error_code(code.code())
+            .with_error_message(Some(message)))
+    };
+    match request.endpoint_type {
+        CONTROLLERS => {}
+        BROKERS => {
+            let text = "The request was sent to an endpoint of type CONTROLLER, but we wanted an \
+                        endpoint of type BROKER";
+            return refused(ErrorCode::MismatchedEndpointType, text.to_owned());
+        }
+        other => {
+            let text = format!("Unsupported endpoint type {other}");
+            return refused(ErrorCode::UnsupportedEndpointType, text);
+        }
+    }
+    let controllers = controllers(published, listener);
+    let leader = published.leader.unwrap_or(NodeId::NONE).0;
+    let known = controllers.iter().any(|c| c.broker_id.0 == leader);
+    let mut response = DescribeClusterResponse::default()
+        .with_endpoint_type(CONTROLLERS)
+        .with_cluster_id(StrBytes::from_string(cluster_id.to_owned()))
+        .with_controller_id(BrokerId(if known { leader } else { NodeId::NONE.0 }))
+        .with_brokers(controllers);
+    if request.include_cluster_authorized_operations {
+        response.cluster_authorized_operations = ALL_CLUSTER_OPERATIONS;
+    }
+    Ok(response)
+}
+
+/// The registered controllers that have an endpoint of this listener, by id.
+fn controllers(published: &Published, listener: &str) -> Vec<DescribeClusterBroker> {
+    let all = published.image.controllers().values();
+    all.filter_map(|controller| {
+        let endpoint = controller
+            .endpoints
+            .iter()
+            .find(|end| end.name == listener)?;
+        Some(
+            DescribeClusterBroker::default()
+                .with_broker_id(BrokerId(controller.id.0))
+                .with_host(StrBytes::from_string(endpoint.host.clone()))
+                .with_port(i32::from(endpoint.port)),
+        )
+    })
+    .collect()
+}

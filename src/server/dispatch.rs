@@ -1,0 +1,401 @@
+//! From a frame to an answer: the header, the table's row, the shape check, the decoder, and who
+//! answers.
+
+use std::sync::Arc;
+
+use bytes::{BufMut, Bytes, BytesMut};
+use kafka_protocol::messages as m;
+use kafka_protocol::protocol::Encodable;
+
+use super::api_table::{self, API_VERSIONS_KEY, Api};
+use super::api_versions::{self, ApiVersionsRequest};
+use super::connection::{Closing, Later, Peer, Service, Started, Weight};
+use super::core::{Answer, Busy, Core, Request};
+use super::envelope::{self, Forwarded, Principal};
+use super::frame::{self, HeaderStart};
+use super::{answers, describe_cluster};
+use crate::controller::{self, Settings};
+use crate::raft;
+use crate::types::{ApiError, ErrorCode};
+
+/// What an element of an array costs when it is decoded, beside its bytes: a guess on the high side.
+const ELEMENT_BYTES: usize = 128;
+
+/// Who asks, and at which version.
+#[derive(Debug)]
+pub(crate) struct Ctx<'a> {
+    pub(crate) version: i16,
+    pub(crate) cluster_id: &'a str,
+    pub(crate) listener: &'a Arc<str>,
+    pub(crate) client_id: Option<&'a str>,
+    pub(crate) principal: &'a Principal,
+    pub(crate) forwarded: bool,
+}
+
+/// A request that the listener answers itself.
+#[derive(Debug)]
+pub(crate) enum Local {
+    ApiVersions(ApiVersionsRequest),
+    DescribeCluster(m::DescribeClusterRequest),
+    Envelope(m::EnvelopeRequest),
+}
+
+/// A decoded request.
+#[derive(Debug)]
+pub(crate) enum Call {
+    /// Answered here.
+    Local(Local),
+    /// For the core.
+    Core(Box<Request>),
+    /// Answered by its own form: the encoded body of the answer.
+    Answered(BytesMut),
+}
+
+impl Call {
+    /// A raft request, or its answer at once when it is not addressed to this partition.
+    pub(crate) fn raft<R: Encodable>(
+        parsed: Result<raft::Request, R>,
+        ctx: &Ctx<'_>,
+    ) -> anyhow::Result<Self> {
+        match parsed {
+            Ok(request) => Ok(Self::Core(Box::new(Request::Raft {
+                listener: Arc::clone(ctx.listener),
+                request,
+            }))),
+            Err(answer) => {
+                let mut body = BytesMut::new();
+                answer.encode(&mut body, ctx.version)?;
+                Ok(Self::Answered(body))
+            }
+        }
+    }
+
+    /// A request for the active controller.
+    pub(crate) fn controller(request: controller::Request, ctx: &Ctx<'_>) -> Self {
+        Self::Core(Box::new(Request::Controller {
+            version: ctx.version,
+            context: controller::Context {
+                principal: ctx.principal.to_string(),
+                client_id: ctx.client_id.unwrap_or_default().to_owned(),
+                listener: ctx.listener.to_string(),
+                forwarded: ctx.forwarded,
+            },
+            request,
+        }))
+    }
+}
+
+/// A request as far as its answer needs it.
+#[derive(Clone, Debug)]
+struct Asked {
+    api: &'static Api,
+    version: i16,
+    correlation_id: i32,
+    /// The body, to be decoded again when all of it is refused: refusals name its items.
+    body: Bytes,
+    /// The correlation id of the envelope that the request came in.
+    envelope: Option<i32>,
+}
+
+impl Asked {
+    /// The whole frame of an answer.
+    fn answer(&self, encode: impl FnOnce(&mut BytesMut) -> anyhow::Result<()>) -> Bytes {
+        let flexible = self.api.flexible_response(self.version);
+        let mut out = frame::begin_response(self.correlation_id, flexible);
+        if let Err(error) = encode(&mut out) {
+            tracing::error!(
+                "an answer to {} v{} cannot be encoded: {error}",
+                self.api.name,
+                self.version
+            );
+            return self.refuse(&ErrorCode::UnknownServerError.into());
+        }
+        self.wrap(out)
+    }
+
+    /// The frame that refuses all of the request.
+    fn refuse(&self, error: &ApiError) -> Bytes {
+        if let Some(outer) = self.envelope
+            && error.code == ErrorCode::NotController
+        {
+            return envelope_frame(outer, &envelope::refuse(error.code));
+        }
+        let flexible = self.api.flexible_response(self.version);
+        let mut out = frame::begin_response(self.correlation_id, flexible);
+        match (self.api.refuse)(self.body.clone(), self.version, error) {
+            Ok(body) => out.put(body),
+            // The body was decoded before, and a refusal is made of defaults and its names.
+            Err(bug) => tracing::error!("{} cannot be refused: {bug}", self.api.name),
+        }
+        self.wrap(out)
+    }
+
+    fn wrap(&self, out: BytesMut) -> Bytes {
+        let frame = frame::finish_response(out);
+        match self.envelope {
+            None => frame,
+            Some(outer) => {
+                let inner = frame.slice(frame::LENGTH_BYTES..);
+                envelope_frame(outer, &envelope::wrap(inner))
+            }
+        }
+    }
+
+    fn finish(&self, answer: Answer) -> Bytes {
+        match answer {
+            Answer::Controller(Err(error)) => self.refuse(&error),
+            answer => self.answer(|out| answers::encode(answer, self.version, out)),
+        }
+    }
+}
+
+/// Envelopes have one version, and it is flexible.
+fn envelope_frame(correlation_id: i32, response: &m::EnvelopeResponse) -> Bytes {
+    let mut out = frame::begin_response(correlation_id, true);
+    if let Err(bug) = response.encode(&mut out, 0) {
+        tracing::error!("an envelope cannot be encoded: {bug}");
+    }
+    frame::finish_response(out)
+}
+
+/// The service of every listener.
+pub(crate) struct Dispatch {
+    pub(crate) core: Arc<dyn Core>,
+    pub(crate) settings: Arc<Settings>,
+}
+
+fn garbage(what: impl Into<String>) -> Closing {
+    Closing::Garbage(what.into())
+}
+
+/// The row of an API version, or why the connection ends. ApiVersions is served at every version.
+fn admitted(header: HeaderStart) -> Result<&'static Api, Closing> {
+    let HeaderStart {
+        api_key, version, ..
+    } = header;
+    let Some(api) = api_table::find(api_key) else {
+        return Err(garbage(format!(
+            "unknown API {api_key} (version {version})"
+        )));
+    };
+    if !api.serves(version) && api_key != API_VERSIONS_KEY {
+        return Err(garbage(format!(
+            "version {version} of {}, which is served from {} to {}",
+            api.name, api.min, api.max
+        )));
+    }
+    Ok(api)
+}
+
+impl Service for Dispatch {
+    fn admit(&self, header: &[u8]) -> Result<(), Closing> {
+        let mut header = Bytes::copy_from_slice(header);
+        let header = HeaderStart::parse(&mut header).map_err(|f| garbage(f.to_string()))?;
+        admitted(header).map(|_| ())
+    }
+
+    fn weigh(&self, frame: &Bytes) -> Result<Weight, Closing> {
+        let mut body = frame.clone();
+        let header = HeaderStart::parse(&mut body).map_err(|f| garbage(f.to_string()))?;
+        let api = admitted(header)?;
+        let version = header.version;
+        if !api.serves(version) {
+            let bytes = frame.len();
+            return Ok(Weight {
+                bytes,
+                alone: false,
+            });
+        }
+        frame::parse_header_rest(&mut body, api.flexible(version))
+            .map_err(|fault| garbage(format!("a header of {}: {fault}", api.name)))?;
+        let elements = api.shape.check(&body, version).map_err(|misfit| {
+            garbage(format!(
+                "a body that is no {} v{version}: {misfit}",
+                api.name
+            ))
+        })?;
+        let inner = if api.forwards() {
+            envelope::inner_elements(&body)
+        } else {
+            0
+        };
+        Ok(Weight {
+            bytes: frame.len() + (elements + inner) * ELEMENT_BYTES,
+            alone: api.alone,
+        })
+    }
+
+    fn start(&self, peer: &mut Peer, mut body: Bytes) -> Result<Started, Closing> {
+        let header = HeaderStart::parse(&mut body).map_err(|f| garbage(f.to_string()))?;
+        let api = admitted(header)?;
+        let asked = Asked {
+            api,
+            version: header.version,
+            correlation_id: header.correlation_id,
+            body: Bytes::new(),
+            envelope: None,
+        };
+        if !api.serves(header.version) {
+            // The header's form is that of a version nobody here knows: only its start is read.
+            let answer = api_versions::unsupported();
+            return Ok(Started::Answer(asked.answer(|out| answer.encode(out, 0))));
+        }
+        let client_id = frame::parse_header_rest(&mut body, api.flexible(header.version))
+            .map_err(|fault| garbage(format!("a header of {}: {fault}", api.name)))?;
+        peer.client.client_id.clone_from(&client_id);
+        let asked = Asked {
+            body: body.clone(),
+            ..asked
+        };
+        let ctx = Ctx {
+            version: header.version,
+            cluster_id: &self.settings.cluster_id,
+            listener: &Arc::clone(&peer.listener),
+            client_id: client_id.as_deref(),
+            principal: &Principal::anonymous(),
+            forwarded: false,
+        };
+        let call = (api.decode)(body, &ctx).map_err(|error| {
+            garbage(format!(
+                "a body that is no {} v{}: {error}",
+                api.name, header.version
+            ))
+        })?;
+        Ok(match call {
+            Call::Local(Local::Envelope(request)) => self.open(peer, asked, request),
+            Call::Local(local) => Started::Answer(self.answer(peer, &asked, local)),
+            Call::Core(request) => self.submit(asked, request),
+            Call::Answered(bytes) => Started::Answer(asked.answer(|out| {
+                out.put(bytes);
+                Ok(())
+            })),
+        })
+    }
+}
+
+impl Dispatch {
+    /// Answers what needs no core.
+    fn answer(&self, peer: &mut Peer, asked: &Asked, local: Local) -> Bytes {
+        let version = asked.version;
+        match local {
+            Local::ApiVersions(request) => {
+                let published = self.core.published();
+                let supported = self.settings.supported_features.iter();
+                let supported = supported.map(|(name, range)| (name.as_str(), *range));
+                let answer = api_versions::answer(&request, version, &published, supported);
+                if version >= 3 && answer.error_code == 0 {
+                    let software = (request.software_name, request.software_version);
+                    peer.client.software = Some(software);
+                }
+                // Version 5 changed the request only.
+                asked.answer(|out| answer.encode(out, version.min(4)))
+            }
+            Local::DescribeCluster(request) => {
+                let published = self.core.published();
+                let cluster_id = &self.settings.cluster_id;
+                let listener = &peer.listener;
+                match describe_cluster::answer(&request, version, listener, cluster_id, &published)
+                {
+                    Ok(answer) => asked.answer(|out| answer.encode(out, version)),
+                    Err(error) => asked.refuse(&error),
+                }
+            }
+            // An envelope is opened by `open`, and is never inside another.
+            Local::Envelope(_) => asked.refuse(&ErrorCode::InvalidRequest.into()),
+        }
+    }
+
+    /// Starts the request inside an envelope.
+    fn open(&self, peer: &Peer, outer: Asked, request: m::EnvelopeRequest) -> Started {
+        let refuse = |code| {
+            Started::Answer(envelope_frame(
+                outer.correlation_id,
+                &envelope::refuse(code),
+            ))
+        };
+        let forwarded = match envelope::open(request) {
+            Ok(forwarded) => forwarded,
+            Err(code) => {
+                tracing::debug!("{} sent an envelope that is refused: {code}", peer.address);
+                return refuse(code);
+            }
+        };
+        let Forwarded {
+            principal,
+            address,
+            client_id,
+            header,
+            api,
+            body,
+        } = forwarded;
+        let ctx = Ctx {
+            version: header.version,
+            cluster_id: &self.settings.cluster_id,
+            listener: &peer.listener,
+            client_id: client_id.as_deref(),
+            principal: &principal,
+            forwarded: true,
+        };
+        let asked = Asked {
+            api,
+            version: header.version,
+            correlation_id: header.correlation_id,
+            body: body.clone(),
+            envelope: Some(outer.correlation_id),
+        };
+        match (api.decode)(body, &ctx) {
+            Ok(Call::Core(request)) => self.submit(asked, request),
+            Ok(Call::Answered(bytes)) => Started::Answer(asked.answer(|out| {
+                out.put(bytes);
+                Ok(())
+            })),
+            Ok(Call::Local(_)) => refuse(ErrorCode::InvalidRequest),
+            Err(error) => {
+                tracing::debug!(
+                    "{} forwarded a {} of {address} that cannot be read: {error}",
+                    peer.address,
+                    api.name
+                );
+                refuse(ErrorCode::UnsupportedVersion)
+            }
+        }
+    }
+
+    fn submit(&self, asked: Asked, request: Box<Request>) -> Started {
+        match self.core.submit(request) {
+            Ok(receiver) => Started::Later(later(asked, receiver)),
+            Err(Busy(request)) => {
+                let core = Arc::clone(&self.core);
+                let mut waiting = Some((asked, request));
+                Started::Busy(Box::new(move |give_up| {
+                    let (asked, request) = waiting.take()?;
+                    match core.submit(request) {
+                        Ok(receiver) => Some(later(asked, receiver)),
+                        Err(Busy(_)) if give_up => {
+                            let text = "The controller has too many requests waiting.";
+                            let error = ApiError::new(ErrorCode::RequestTimedOut, text);
+                            Some(Box::pin(std::future::ready(Ok(asked.refuse(&error)))))
+                        }
+                        Err(Busy(request)) => {
+                            waiting = Some((asked, request));
+                            None
+                        }
+                    }
+                }))
+            }
+        }
+    }
+}
+
+fn later(asked: Asked, receiver: tokio::sync::oneshot::Receiver<Answer>) -> Later {
+    Box::pin(async move {
+        match receiver.await {
+            Ok(answer) => Ok(asked.finish(answer)),
+            Err(_) => Err(Closing::Quiet("the core has ended".to_owned())),
+        }
+    })
+}
+
+#[cfg(test)]
+#[path = "dispatch_tests.rs"]
+mod tests;

@@ -1,0 +1,163 @@
+//! Envelope (58): a request that a broker forwards for its client (KIP-590).
+//!
+//! Each thing that can be wrong has its own code, so that a broker can tell its own mistake from
+//! its client's: the principal PRINCIPAL_DESERIALIZATION_FAILURE, the client's address or an API
+//! that may not be forwarded INVALID_REQUEST, an inner request that cannot be read
+//! UNSUPPORTED_VERSION.
+
+use std::net::IpAddr;
+
+use bytes::Bytes;
+use kafka_protocol::messages::{ApiKey, EnvelopeRequest, EnvelopeResponse};
+
+use super::api_table::{self, Api};
+use super::frame::{HeaderStart, parse_header_rest};
+use super::shape::{Cursor, Kind, Shape, ShapeFault, field};
+use crate::types::ErrorCode;
+
+/// The only version of the principal's form.
+const PRINCIPAL_VERSION: i16 = 0;
+
+static PRINCIPAL: Shape = Shape {
+    flexible_from: 0,
+    fields: &[
+        field("Type", Kind::Str),
+        field("Name", Kind::Str),
+        field("TokenAuthenticated", Kind::Bool),
+    ],
+};
+
+/// Who a request is made for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Principal {
+    /// `User` almost always.
+    pub(crate) kind: String,
+    /// The name.
+    pub(crate) name: String,
+    /// Whether it authenticated with a delegation token.
+    pub(crate) token_authenticated: bool,
+}
+
+impl Principal {
+    /// Whoever connects to a listener without authentication.
+    pub(crate) fn anonymous() -> Self {
+        Self {
+            kind: "User".to_owned(),
+            name: "ANONYMOUS".to_owned(),
+            token_authenticated: false,
+        }
+    }
+
+    /// Reads the bytes of Kafka's default principal.
+    fn parse(bytes: &Bytes) -> Result<Self, ShapeFault> {
+        let mut cursor = Cursor::new(bytes);
+        if cursor.int16()? != PRINCIPAL_VERSION {
+            return Err(ShapeFault::BadLength);
+        }
+        let body = &bytes[cursor.position()..];
+        PRINCIPAL
+            .check(body, PRINCIPAL_VERSION)
+            .map_err(|misfit| misfit.fault)?;
+        let mut cursor = Cursor::new(body);
+        Ok(Self {
+            kind: cursor.compact_string()?.unwrap_or_default(),
+            name: cursor.compact_string()?.unwrap_or_default(),
+            token_authenticated: cursor.take(1)? != [0],
+        })
+    }
+}
+
+impl std::fmt::Display for Principal {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}:{}", self.kind, self.name)
+    }
+}
+
+/// A forwarded request, unwrapped.
+#[derive(Clone, Debug)]
+pub(crate) struct Forwarded {
+    /// On whose behalf.
+    pub(crate) principal: Principal,
+    /// The client's address.
+    pub(crate) address: IpAddr,
+    /// The client's own id.
+    pub(crate) client_id: Option<String>,
+    /// The inner request's header.
+    pub(crate) header: HeaderStart,
+    /// The inner request's API.
+    pub(crate) api: &'static Api,
+    /// The inner request's body, its shape checked.
+    pub(crate) body: Bytes,
+}
+
+/// Unwraps an envelope, checking in the order of a Java controller.
+///
+/// # Errors
+/// The code of the envelope's response.
+pub(crate) fn open(envelope: EnvelopeRequest) -> Result<Forwarded, ErrorCode> {
+    let principal = envelope.request_principal.as_ref();
+    let principal = principal
+        .and_then(|bytes| Principal::parse(bytes).ok())
+        .ok_or(ErrorCode::PrincipalDeserializationFailure)?;
+    let address = client_address(&envelope.client_host_address).ok_or(ErrorCode::InvalidRequest)?;
+    let mut body = envelope.request_data;
+    let unreadable = |_| ErrorCode::UnsupportedVersion;
+    let header = HeaderStart::parse(&mut body).map_err(unreadable)?;
+    let Some(api) = api_table::find(header.api_key) else {
+        // An API that Kafka has and this listener does not is not eligible for forwarding to it.
+        return Err(match ApiKey::try_from(header.api_key) {
+            Ok(_) => ErrorCode::InvalidRequest,
+            Err(()) => ErrorCode::UnsupportedVersion,
+        });
+    };
+    let flexible = api.flexible(header.version);
+    let client_id = parse_header_rest(&mut body, flexible).map_err(unreadable)?;
+    if !api.forwardable {
+        return Err(ErrorCode::InvalidRequest);
+    }
+    if !api.serves(header.version) || api.shape.check(&body, header.version).is_err() {
+        return Err(ErrorCode::UnsupportedVersion);
+    }
+    Ok(Forwarded {
+        principal,
+        address,
+        client_id,
+        header,
+        api,
+        body,
+    })
+}
+
+/// How many elements the request inside an envelope's body has, as far as it can be read.
+pub(crate) fn inner_elements(body: &Bytes) -> usize {
+    let count = || -> Option<usize> {
+        let mut cursor = Cursor::new(body);
+        let inner = cursor.compact_bytes().ok()??;
+        let mut inner = body.slice_ref(inner);
+        let header = HeaderStart::parse(&mut inner).ok()?;
+        let api = api_table::find(header.api_key)?;
+        parse_header_rest(&mut inner, api.flexible(header.version)).ok()?;
+        api.shape.check(&inner, header.version).ok()
+    };
+    count().unwrap_or(0)
+}
+
+fn client_address(bytes: &[u8]) -> Option<IpAddr> {
+    if let Ok(v4) = <[u8; 4]>::try_from(bytes) {
+        return Some(v4.into());
+    }
+    <[u8; 16]>::try_from(bytes).ok().map(IpAddr::from)
+}
+
+/// The envelope around a whole inner answer (its header included, no length).
+pub(crate) fn wrap(inner: Bytes) -> EnvelopeResponse {
+    EnvelopeResponse::default().with_response_data(Some(inner))
+}
+
+/// An envelope that says why there is no inner answer. NOT_CONTROLLER belongs here as well: it makes
+/// the broker look for the active controller and send the request again.
+pub(crate) fn refuse(code: ErrorCode) -> EnvelopeResponse {
+    EnvelopeResponse::default()
+        .with_response_data(None)
+        .with_error_code(code.code())
+}

@@ -1,0 +1,179 @@
+//! Answers that refuse a whole request: each API has its own place for the code and the sentence,
+//! most of them once per item of the request.
+
+use bytes::BytesMut;
+use kafka_protocol::messages as m;
+use kafka_protocol::protocol::{Encodable, StrBytes};
+
+use crate::types::ApiError;
+
+/// A request that can be refused as a whole.
+pub(crate) trait Refusable {
+    /// Its answer.
+    type Answer: Encodable;
+    /// The answer that says `error` of every part of the request.
+    fn refusal(self, error: &ApiError) -> Self::Answer;
+}
+
+/// The encoded refusal.
+pub(crate) fn refuse<R: Refusable>(
+    request: R,
+    version: i16,
+    error: &ApiError,
+) -> anyhow::Result<BytesMut> {
+    let mut body = BytesMut::new();
+    request.refusal(error).encode(&mut body, version)?;
+    Ok(body)
+}
+
+/// ApiVersions is decoded by our own code, and no version of it has a sentence.
+pub(crate) fn refuse_api_versions(version: i16, error: &ApiError) -> anyhow::Result<BytesMut> {
+    let response = m::ApiVersionsResponse::default().with_error_code(error.code.code());
+    let mut body = BytesMut::new();
+    // Version 5 changed the request only.
+    response.encode(&mut body, version.min(4))?;
+    Ok(body)
+}
+
+fn sentence(error: &ApiError) -> Option<StrBytes> {
+    error.message.clone().map(StrBytes::from_string)
+}
+
+/// Answers with a code at the top and nothing else.
+macro_rules! at_the_top {
+    ($($request:ident => $response:ident;)*) => {
+        $(impl Refusable for m::$request {
+            type Answer = m::$response;
+            fn refusal(self, error: &ApiError) -> Self::Answer {
+                m::$response::default().with_error_code(error.code.code())
+            }
+        })*
+    };
+}
+
+at_the_top! {
+    AllocateProducerIdsRequest => AllocateProducerIdsResponse;
+    AlterPartitionRequest => AlterPartitionResponse;
+    AssignReplicasToDirsRequest => AssignReplicasToDirsResponse;
+    BeginQuorumEpochRequest => BeginQuorumEpochResponse;
+    BrokerRegistrationRequest => BrokerRegistrationResponse;
+    EndQuorumEpochRequest => EndQuorumEpochResponse;
+    FetchRequest => FetchResponse;
+    FetchSnapshotRequest => FetchSnapshotResponse;
+    VoteRequest => VoteResponse;
+}
+
+impl Refusable for m::EnvelopeRequest {
+    type Answer = m::EnvelopeResponse;
+    fn refusal(self, error: &ApiError) -> Self::Answer {
+        super::envelope::refuse(error.code)
+    }
+}
+
+/// Answers with a code and a sentence at the top.
+macro_rules! with_a_sentence {
+    ($($request:ident => $response:ident;)*) => {
+        $(impl Refusable for m::$request {
+            type Answer = m::$response;
+            fn refusal(self, error: &ApiError) -> Self::Answer {
+                m::$response::default()
+                    .with_error_code(error.code.code())
+                    .with_error_message(sentence(error))
+            }
+        })*
+    };
+}
+
+with_a_sentence! {
+    ControllerRegistrationRequest => ControllerRegistrationResponse;
+    DescribeClusterRequest => DescribeClusterResponse;
+    DescribeQuorumRequest => DescribeQuorumResponse;
+    UpdateFeaturesRequest => UpdateFeaturesResponse;
+}
+
+impl Refusable for m::CreateTopicsRequest {
+    type Answer = m::CreateTopicsResponse;
+    fn refusal(self, error: &ApiError) -> Self::Answer {
+        let topics = self.topics.into_iter().map(|topic| {
+            m::create_topics_response::CreatableTopicResult::default()
+                .with_name(topic.name)
+                .with_error_code(error.code.code())
+                .with_error_message(sentence(error))
+        });
+        m::CreateTopicsResponse::default().with_topics(topics.collect())
+    }
+}
+
+impl Refusable for m::DeleteTopicsRequest {
+    type Answer = m::DeleteTopicsResponse;
+    fn refusal(self, error: &ApiError) -> Self::Answer {
+        let result = |name| {
+            // As in Java, there is no sentence here.
+            m::delete_topics_response::DeletableTopicResult::default()
+                .with_name(name)
+                .with_error_code(error.code.code())
+                .with_error_message(None)
+        };
+        let by_name = self.topic_names.into_iter().map(|name| result(Some(name)));
+        let by_either = self
+            .topics
+            .into_iter()
+            .map(|topic| result(topic.name).with_topic_id(topic.topic_id));
+        m::DeleteTopicsResponse::default().with_responses(by_name.chain(by_either).collect())
+    }
+}
+
+impl Refusable for m::CreatePartitionsRequest {
+    type Answer = m::CreatePartitionsResponse;
+    fn refusal(self, error: &ApiError) -> Self::Answer {
+        let results = self.topics.into_iter().map(|topic| {
+            m::create_partitions_response::CreatePartitionsTopicResult::default()
+                .with_name(topic.name)
+                .with_error_code(error.code.code())
+                .with_error_message(sentence(error))
+        });
+        m::CreatePartitionsResponse::default().with_results(results.collect())
+    }
+}
+
+impl Refusable for m::DescribeConfigsRequest {
+    type Answer = m::DescribeConfigsResponse;
+    fn refusal(self, error: &ApiError) -> Self::Answer {
+        let results = self.resources.into_iter().map(|resource| {
+            m::describe_configs_response::DescribeConfigsResult::default()
+                .with_resource_type(resource.resource_type)
+                .with_resource_name(resource.resource_name)
+                .with_error_code(error.code.code())
+                .with_error_message(sentence(error))
+        });
+        m::DescribeConfigsResponse::default().with_results(results.collect())
+    }
+}
+
+impl Refusable for m::AlterConfigsRequest {
+    type Answer = m::AlterConfigsResponse;
+    fn refusal(self, error: &ApiError) -> Self::Answer {
+        let responses = self.resources.into_iter().map(|resource| {
+            m::alter_configs_response::AlterConfigsResourceResponse::default()
+                .with_resource_type(resource.resource_type)
+                .with_resource_name(resource.resource_name)
+                .with_error_code(error.code.code())
+                .with_error_message(sentence(error))
+        });
+        m::AlterConfigsResponse::default().with_responses(responses.collect())
+    }
+}
+
+impl Refusable for m::IncrementalAlterConfigsRequest {
+    type Answer = m::IncrementalAlterConfigsResponse;
+    fn refusal(self, error: &ApiError) -> Self::Answer {
+        let responses = self.resources.into_iter().map(|resource| {
+            m::incremental_alter_configs_response::AlterConfigsResourceResponse::default()
+                .with_resource_type(resource.resource_type)
+                .with_resource_name(resource.resource_name)
+                .with_error_code(error.code.code())
+                .with_error_message(sentence(error))
+        });
+        m::IncrementalAlterConfigsResponse::default().with_responses(responses.collect())
+    }
+}
