@@ -9,11 +9,22 @@
 //! [`Soft`] is what is not replicated: heartbeat times, deadlines, the placement seed. It is made
 //! anew whenever this node becomes the active controller.
 
+pub mod activation;
+mod alter_partition;
+mod assign_dirs;
 mod create_partitions;
 mod delete_topics;
+mod heartbeat;
+pub mod heartbeats;
+mod leaders;
 pub mod levels;
 mod new_partitions;
+pub mod partition_change;
+pub mod periodic;
 pub mod placement;
+mod producer_ids;
+mod register_broker;
+mod register_controller;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,7 +32,8 @@ use kafka_protocol::messages as km;
 
 use crate::image::Image;
 use crate::records::VersionedRecord;
-use crate::types::{ApiError, ErrorCode, NodeId, Now, Offset, SplitMix};
+use crate::records::rpc::BrokerHeartbeatRequest;
+use crate::types::{ApiError, ErrorCode, Instant, NodeId, Now, Offset, SplitMix};
 
 /// What does not change while the process runs.
 #[derive(Clone, Debug)]
@@ -86,6 +98,26 @@ pub struct View<'a> {
 pub struct Soft {
     /// Randomness for placement and ids.
     pub rng: SplitMix,
+    /// Sessions of brokers and what they told last.
+    pub brokers: heartbeats::Heartbeats,
+    /// When the next NoOp record is due.
+    pub noop_due: Instant,
+    /// When sessions are looked at next.
+    pub fencing_due: Instant,
+}
+
+impl Soft {
+    /// The state of a controller that becomes active at `now` on `image`; `seed` determines all
+    /// its draws.
+    #[must_use]
+    pub fn new(settings: &Settings, image: &Image, now: Now, seed: u64) -> Self {
+        Self {
+            rng: SplitMix::new(seed),
+            brokers: heartbeats::Heartbeats::fresh(image, now.instant),
+            noop_due: periodic::noop_due(settings, now.instant),
+            fencing_due: now.instant.plus_ms(periodic::fencing_period_ms(settings)),
+        }
+    }
 }
 
 /// An outcome of a rule.
@@ -141,6 +173,13 @@ macro_rules! requests {
 }
 
 requests! {
+    AllocateProducerIds: km::AllocateProducerIdsRequest => km::AllocateProducerIdsResponse;
+    AlterPartition: km::AlterPartitionRequest => km::AlterPartitionResponse;
+    AssignReplicasToDirs: km::AssignReplicasToDirsRequest => km::AssignReplicasToDirsResponse;
+    BrokerHeartbeat: BrokerHeartbeatRequest => km::BrokerHeartbeatResponse;
+    BrokerRegistration: km::BrokerRegistrationRequest => km::BrokerRegistrationResponse;
+    ControllerRegistration:
+        km::ControllerRegistrationRequest => km::ControllerRegistrationResponse;
     CreatePartitions: km::CreatePartitionsRequest => km::CreatePartitionsResponse;
     DeleteTopics: km::DeleteTopicsRequest => km::DeleteTopicsResponse;
 }
@@ -158,6 +197,12 @@ pub fn decide(
     request: Request,
 ) -> Result<Decision, ApiError> {
     match request {
+        Request::AllocateProducerIds(body) => producer_ids::decide(view, &body),
+        Request::AlterPartition(body) => alter_partition::decide(view, version, body),
+        Request::AssignReplicasToDirs(body) => assign_dirs::decide(view, body),
+        Request::BrokerHeartbeat(body) => heartbeat::decide(view, soft, body),
+        Request::BrokerRegistration(body) => register_broker::decide(view, soft, version, body),
+        Request::ControllerRegistration(body) => register_controller::decide(view, body),
         Request::CreatePartitions(body) => create_partitions::decide(view, soft, body),
         Request::DeleteTopics(body) => delete_topics::decide(view, soft, version, &body),
     }

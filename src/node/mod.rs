@@ -1,1 +1,415 @@
-//! The node room.
+//! The node: consensus, image and controller tied together, still without IO.
+//!
+//! `Node::step(now, event, &mut effects)` is the only entry; `next_wakeup` says when to call it
+//! again without an event. One thread runs it; the shell executes the effects in order.
+//!
+//! * A leader *decides* on the working image, *proposes* the records to raft, *replays* them on the
+//!   working image, remembers a fork for their end offset, and holds the reply until that offset is
+//!   committed. A reply without records waits for the highest pending offset: it was computed on
+//!   uncommitted state.
+//! * A node that does not lead (yet) replays committed batches only, read back from the log.
+//! * Losing leadership drops forks and soft state and fails every held reply with NOT_CONTROLLER.
+//! * A record that is committed and makes no sense stops the process: a restart is safe, a wrong
+//!   image is not.
+
+mod apply;
+mod control;
+mod deferred;
+mod forks;
+mod leader;
+mod serve;
+mod tail;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use kafka_protocol::messages::ControllerRegistrationRequest;
+
+use crate::controller::{self, Settings, Soft};
+use crate::image::Image;
+use crate::raft::{self, FetchResponse, FetchSnapshotResponse, Input, Output, Raft};
+use crate::records::VersionedRecord;
+use crate::storage::{Command, Completion};
+use crate::types::{ApiError, Epoch, ErrorCode, Instant, NodeId, Now, Offset, Ticket, Token};
+
+use apply::Replayer;
+use deferred::Deferred;
+use forks::Forks;
+use serve::Reading;
+use tail::Tail;
+
+/// Something that happened outside of the core.
+#[derive(Debug)]
+pub enum Event {
+    /// A request came in. Exactly one [`Effect::Reply`] with the same ticket follows.
+    Request {
+        /// Names the waiting peer.
+        ticket: Ticket,
+        /// When the request was read from its connection.
+        arrived: Instant,
+        /// What is asked.
+        request: Request,
+    },
+    /// The disk is done with something.
+    Disk(Completion),
+    /// The time told by `next_wakeup` has come.
+    WakeUp,
+    /// The process wants to stop.
+    Shutdown,
+}
+
+/// A request that only the core can answer.
+#[derive(Clone, Debug)]
+pub enum Request {
+    /// From a replica of the metadata log.
+    Raft {
+        /// The listener on which it came in.
+        listener: Arc<str>,
+        /// What is asked.
+        request: raft::Request,
+    },
+    /// For the active controller.
+    Controller {
+        /// The API version of the request.
+        version: i16,
+        /// Who asks.
+        context: controller::Context,
+        /// What is asked.
+        request: controller::Request,
+    },
+}
+
+/// The answer to a [`Request`].
+#[derive(Clone, Debug)]
+pub enum Answer {
+    /// An answer without data.
+    Raft(raft::Response),
+    /// A fetch with records (perhaps none).
+    Fetch {
+        /// All but the records.
+        response: FetchResponse,
+        /// Whole batches as they are on disk.
+        records: Bytes,
+    },
+    /// Bytes of a snapshot.
+    Snapshot {
+        /// All but the bytes.
+        response: FetchSnapshotResponse,
+        /// The whole file's size in bytes.
+        size: u64,
+        /// Where `bytes` begin.
+        position: i64,
+        /// The bytes.
+        bytes: Bytes,
+    },
+    /// The controller's reply, or the refusal of the whole request.
+    Controller(Result<controller::Reply, ApiError>),
+}
+
+/// Something for the shell to do, in order.
+#[derive(Debug)]
+pub enum Effect {
+    /// Answer a request.
+    Reply {
+        /// Whose.
+        ticket: Ticket,
+        /// With what.
+        answer: Answer,
+    },
+    /// Give this to the disk.
+    Disk(Command),
+    /// Let readers see this from now on.
+    Publish(Box<Published>),
+    /// Stop the process at once and say why: going on could do harm.
+    Halt(String),
+    /// The core has let go: the process may end after the effects before this one.
+    Stopped,
+}
+
+/// What readers outside of the core see: the committed image and who leads.
+#[derive(Clone, Debug)]
+pub struct Published {
+    /// The metadata as of `end`.
+    pub image: Image,
+    /// End of the records in `image`, exclusive.
+    pub end: Offset,
+    /// The leader that this node knows.
+    pub leader: Option<NodeId>,
+    /// This node's raft epoch.
+    pub epoch: Epoch,
+    /// The finalized kraft.version.
+    pub kraft_version: i16,
+    /// True while this node is the active controller.
+    pub active: bool,
+}
+
+impl Published {
+    /// Before anything is known.
+    #[must_use]
+    pub fn nothing() -> Self {
+        Self {
+            image: Image::empty(),
+            end: Offset::ZERO,
+            leader: None,
+            epoch: Epoch(0),
+            kraft_version: 0,
+            active: false,
+        }
+    }
+}
+
+/// What a node is made of at start.
+pub struct Parts {
+    /// Consensus, as recovered.
+    pub raft: Raft,
+    /// The image of the newest snapshot, or the empty one.
+    pub image: Image,
+    /// End of the records in `image` (exclusive): the snapshot's offset or 0.
+    pub image_end: Offset,
+    /// Settings for the rules.
+    pub settings: Settings,
+    /// Records that the first active controller of an empty log writes.
+    pub bootstrap: Vec<VersionedRecord>,
+    /// How this controller registers itself.
+    pub registration: ControllerRegistrationRequest,
+    /// Seed of everything random that the rules do.
+    pub seed: u64,
+}
+
+/// Durable batches kept in memory for fetches, in bytes.
+const TAIL_BYTES_MAX: usize = 4 << 20;
+
+/// The node. See the module's documentation.
+pub struct Node {
+    raft: Raft,
+    settings: Settings,
+    bootstrap: Vec<VersionedRecord>,
+    registration: ControllerRegistrationRequest,
+    seed: u64,
+    /// What is replayed: the committed prefix, or while leading the working image.
+    working: Replayer,
+    /// What a leader that is deposed returns to: the image of what is committed.
+    committed: Replayer,
+    published: Published,
+    /// Everything below is committed, exclusive.
+    commit: Offset,
+    leading: Leading,
+    forks: Forks,
+    deferred: Deferred<Result<controller::Reply, ApiError>>,
+    tail: Tail,
+    /// Everything below is on stable storage, exclusive.
+    durable: Offset,
+    next_token: u64,
+    /// What each write under way carries, with the log end that it makes durable.
+    writes: BTreeMap<Token, (Option<Offset>, Token, Vec<Output>)>,
+    readings: BTreeMap<Token, Reading>,
+    stopping: bool,
+    halted: bool,
+}
+
+/// How far this node is in being the active controller.
+enum Leading {
+    No,
+    /// Elected, but not everything committed before is replayed yet.
+    Soon(Epoch),
+    Active {
+        epoch: Epoch,
+        soft: Box<Soft>,
+        /// The self-registration is decided and not published yet.
+        registering: bool,
+    },
+}
+
+impl Node {
+    /// A node that has not acted yet; call `step` with [`Event::WakeUp`] first.
+    #[must_use]
+    pub fn new(parts: Parts) -> Self {
+        let durable = parts.raft.log_end();
+        let mut published = Published::nothing();
+        published.image = parts.image.settled().clone();
+        published.end = parts.image_end;
+        let working = Replayer {
+            image: parts.image,
+            end: parts.image_end,
+        };
+        Self {
+            raft: parts.raft,
+            settings: parts.settings,
+            bootstrap: parts.bootstrap,
+            registration: parts.registration,
+            seed: parts.seed,
+            committed: working.clone(),
+            working,
+            published,
+            commit: parts.image_end,
+            leading: Leading::No,
+            forks: Forks::default(),
+            deferred: Deferred::default(),
+            tail: Tail::new(TAIL_BYTES_MAX),
+            durable,
+            next_token: 0,
+            writes: BTreeMap::new(),
+            readings: BTreeMap::new(),
+            stopping: false,
+            halted: false,
+        }
+    }
+
+    /// Handles one event.
+    pub fn step(&mut self, now: Now, event: Event, effects: &mut Vec<Effect>) {
+        if self.halted {
+            return;
+        }
+        match event {
+            Event::Request {
+                ticket,
+                arrived,
+                request:
+                    Request::Controller {
+                        version,
+                        context,
+                        request,
+                    },
+            } => {
+                let asked = leader::Asked {
+                    ticket,
+                    arrived,
+                    version,
+                    context,
+                };
+                self.controller_request(now, asked, request, effects);
+            }
+            Event::Request {
+                ticket,
+                request: Request::Raft { listener, request },
+                ..
+            } => {
+                let input = Input::Request {
+                    ticket,
+                    listener,
+                    request,
+                };
+                self.drive(now, input, effects);
+            }
+            Event::Disk(completion) => self.completed(now, completion, effects),
+            Event::WakeUp => {
+                self.drive(now, Input::WakeUp, effects);
+                self.run_periodic(now, effects);
+            }
+            Event::Shutdown => {
+                self.stopping = true;
+                self.drive(now, Input::Shutdown, effects);
+            }
+        }
+    }
+
+    /// When `step` wants to be called without an event.
+    #[must_use]
+    pub fn next_wakeup(&self) -> Instant {
+        let raft = self.raft.next_wakeup();
+        match &self.leading {
+            Leading::Active { soft, .. } => raft.min(controller::periodic::next_due(soft)),
+            _ => raft,
+        }
+    }
+
+    /// Consensus, for status output.
+    #[must_use]
+    pub const fn raft(&self) -> &Raft {
+        &self.raft
+    }
+
+    /// Gives an input to raft and executes what comes out.
+    fn drive(&mut self, now: Now, input: Input, effects: &mut Vec<Effect>) {
+        let mut outputs = Vec::new();
+        self.raft.handle(now, input, &mut outputs);
+        self.execute(now, outputs, effects);
+    }
+
+    fn execute(&mut self, now: Now, outputs: Vec<Output>, effects: &mut Vec<Effect>) {
+        for output in outputs {
+            match output {
+                Output::Write { token, write, then } => self.write(token, write, then, effects),
+                Output::Reply { ticket, response } => effects.push(Effect::Reply {
+                    ticket,
+                    answer: Answer::Raft(response),
+                }),
+                Output::ServeFetch {
+                    ticket,
+                    response,
+                    from,
+                    until,
+                    max_bytes,
+                } => {
+                    let range = serve::Range {
+                        from,
+                        until,
+                        max_bytes,
+                    };
+                    self.serve_fetch(ticket, response, range, effects);
+                }
+                Output::ServeSnapshot {
+                    ticket,
+                    response,
+                    position,
+                    max_bytes,
+                } => {
+                    self.serve_snapshot(ticket, response, position, max_bytes, effects);
+                }
+                Output::Committed(commit) => self.committed(now, commit, effects),
+                Output::BecameLeader { epoch } => self.elected(now, epoch, effects),
+                Output::LostLeadership { .. } => self.deposed(effects),
+                Output::MayStop => {
+                    effects.push(Effect::Disk(Command::Close));
+                    effects.push(Effect::Stopped);
+                }
+            }
+        }
+    }
+
+    /// Notes that `image` is committed up to `end`, and shows readers what of it is outside of a
+    /// metadata transaction.
+    fn publish(&mut self, image: Image, end: Offset, effects: &mut Vec<Effect>) {
+        self.published = Published {
+            image: image.settled().clone(),
+            end,
+            leader: self.raft.leader(),
+            epoch: self.raft.epoch(),
+            kraft_version: self.raft.kraft_version().cast_signed(),
+            active: matches!(self.leading, Leading::Active { .. }),
+        };
+        self.committed = Replayer { image, end };
+        effects.push(Effect::Publish(Box::new(self.published.clone())));
+    }
+
+    /// Shows readers the same image with what is known of the quorum now.
+    fn publish_again(&mut self, effects: &mut Vec<Effect>) {
+        let Replayer { image, end } = self.committed.clone();
+        self.publish(image, end, effects);
+    }
+
+    fn token(&mut self) -> Token {
+        self.next_token += 1;
+        Token(self.next_token)
+    }
+
+    /// Stops the process: something that must hold does not.
+    fn halt(&mut self, reason: String, effects: &mut Vec<Effect>) {
+        tracing::error!("{reason}");
+        self.halted = true;
+        effects.push(Effect::Halt(reason));
+    }
+
+    /// The refusal of a controller request by a node that is not the active controller.
+    fn not_controller(&self) -> ApiError {
+        let leader = self.raft.leader().filter(|&id| id != self.settings.node_id);
+        ApiError::new(
+            ErrorCode::NotController,
+            leader.map_or_else(
+                || "No controller appears to be active.".to_owned(),
+                |id| format!("The active controller appears to be node {id}."),
+            ),
+        )
+    }
+}

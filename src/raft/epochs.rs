@@ -33,6 +33,12 @@ impl Epochs {
         self.0.last().map(|(epoch, _)| *epoch)
     }
 
+    /// The epoch of the record at `offset`, if the log holds it.
+    pub(super) fn at(&self, offset: Offset) -> Option<Epoch> {
+        let above = self.0.partition_point(|(_, start)| *start <= offset);
+        above.checked_sub(1).map(|at| self.0[at].0)
+    }
+
     /// The largest epoch not above `asked` with its end (exclusive) in a log that ends at
     /// `log_end`. An epoch older than all that the log holds ends where the log's first one
     /// starts; `None` if `asked` is newer than all, or the log is empty.
@@ -61,6 +67,16 @@ mod tests {
                 .map(|(e, o)| (Epoch(*e), Offset(*o)))
                 .collect(),
         )
+    }
+
+    #[test]
+    fn the_epoch_of_an_offset_is_the_last_one_that_began_at_or_before_it() {
+        let log = epochs(&[(2, 10), (5, 20)]);
+        let at = |offset| log.at(Offset(offset)).map(|epoch| epoch.0);
+        assert_eq!(
+            [at(9), at(10), at(19), at(20)],
+            [None, Some(2), Some(2), Some(5)]
+        );
     }
 
     /// KIP-595, fetch: the end offset of the largest epoch not above the asked one.

@@ -69,6 +69,15 @@ impl Raft {
         self.log.last_epoch()
     }
 
+    /// The epoch of the record at `offset`; of the newest snapshot if that lies behind it.
+    #[must_use]
+    pub fn epoch_of(&self, offset: Offset) -> Epoch {
+        self.log
+            .epochs
+            .at(offset)
+            .unwrap_or_else(|| self.log.snapshot_epoch())
+    }
+
     /// The voter set as of the end of the log.
     #[must_use]
     pub fn voters(&self) -> &[VoterNode] {

@@ -53,8 +53,7 @@ impl Log {
     pub(super) fn last_epoch(&self) -> Epoch {
         self.epochs
             .latest()
-            .or_else(|| self.newest_snapshot().map(|id| id.epoch))
-            .unwrap_or_default()
+            .unwrap_or_else(|| self.snapshot_epoch())
     }
 
     /// The end of the log as votes compare it: first by epoch, then by offset.
@@ -64,6 +63,13 @@ impl Log {
 
     pub(super) fn newest_snapshot(&self) -> Option<OffsetAndEpoch> {
         self.snapshots.last().copied()
+    }
+
+    /// The epoch of the newest snapshot, 0 without one.
+    pub(super) fn snapshot_epoch(&self) -> Epoch {
+        self.newest_snapshot()
+            .map(|id| id.epoch)
+            .unwrap_or_default()
     }
 
     pub(super) fn has_snapshot(&self, id: OffsetAndEpoch) -> bool {

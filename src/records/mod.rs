@@ -9,6 +9,7 @@ pub mod control;
 pub mod fault;
 pub mod frame;
 pub mod metadata;
+pub mod rpc;
 pub mod schema;
 pub mod wire;
 

@@ -60,6 +60,13 @@ fn encode_raft(response: Response, version: i16, out: &mut BytesMut) -> anyhow::
 
 fn encode_reply(reply: Reply, version: i16, out: &mut BytesMut) -> anyhow::Result<()> {
     match reply {
+        Reply::AllocateProducerIds(reply) => reply.encode(out, version),
+        Reply::AlterPartition(reply) => reply.encode(out, version),
+        Reply::AssignReplicasToDirs(reply) => reply.encode(out, version),
+        // Version 2 changed the request only.
+        Reply::BrokerHeartbeat(reply) => reply.encode(out, version.min(1)),
+        Reply::BrokerRegistration(reply) => reply.encode(out, version),
+        Reply::ControllerRegistration(reply) => reply.encode(out, version),
         Reply::CreatePartitions(reply) => reply.encode(out, version),
         Reply::DeleteTopics(reply) => reply.encode(out, version),
     }

@@ -1,0 +1,152 @@
+//! BrokerHeartbeat (KIP-631, KIP-841, KIP-858, KIP-1066): the life of a broker as seen from here.
+
+use kafka_protocol::messages::BrokerHeartbeatResponse;
+
+use super::partition_change::metadata_version;
+use super::register_broker::check_epoch;
+use super::{Decision, Reply, Soft, View, leaders};
+use crate::image::Broker;
+use crate::records::VersionedRecord;
+use crate::records::rpc::BrokerHeartbeatRequest;
+use crate::types::{ApiError, BrokerEpoch, ErrorCode, NodeId, Uuid};
+
+/// Where a broker stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Fenced,
+    Unfenced,
+    ControlledShutdown,
+    /// It may end its process now.
+    ShutdownNow,
+}
+
+/// Moves the broker on, and keeps its session alive.
+///
+/// # Errors
+/// STALE_BROKER_EPOCH for an unknown broker or another epoch.
+pub fn decide(
+    view: &View<'_>,
+    soft: &mut Soft,
+    request: BrokerHeartbeatRequest,
+) -> Result<Decision, ApiError> {
+    let id = NodeId(request.broker_id);
+    let epoch = BrokerEpoch(request.broker_epoch);
+    if !view.image.brokers().contains_key(&id) {
+        return Err(ApiError::new(
+            ErrorCode::StaleBrokerEpoch,
+            format!("Receive a heartbeat from broker {id} before registration"),
+        ));
+    }
+    let broker = check_epoch(view, id, epoch)?;
+    soft.brokers.contact(id, epoch, view.now.instant);
+    let caught_up = has_caught_up(view, id, &request);
+    let current = current_state(soft, broker);
+    let next = next_state(view, soft, broker, (current, caught_up), &request);
+    let mut records = Vec::new();
+    if next != current {
+        tracing::info!("broker {id} goes from {current:?} to {next:?}");
+        match next {
+            State::Fenced | State::ShutdownNow => leaders::fence(view, id, epoch, &mut records),
+            State::Unfenced => leaders::unfence(view, id, epoch, &mut records),
+            State::ControlledShutdown => leaders::begin_shutdown(view, id, epoch, &mut records),
+        }
+    }
+    let fenced = matches!(next, State::Fenced | State::ShutdownNow);
+    soft.brokers
+        .touch(id, fenced, request.current_metadata_offset);
+    if metadata_version(view.image).directory_assignment() {
+        leaders::lose_directories(view, id, epoch, &request.offline_log_dirs, &mut records);
+    }
+    if metadata_version(view.image).cordoned_log_dirs() {
+        cordon(broker, request.cordoned_log_dirs, &mut records);
+    }
+    if next == State::ControlledShutdown {
+        let last = view
+            .next_offset
+            .plus(i64::try_from(records.len()).unwrap_or(0))
+            .prev();
+        soft.brokers.begin_shutdown(id, last.0);
+    }
+    let reply = BrokerHeartbeatResponse::default()
+        .with_is_caught_up(caught_up)
+        .with_is_fenced(fenced)
+        .with_should_shut_down(next == State::ShutdownNow);
+    Ok(Decision {
+        records,
+        reply: Reply::BrokerHeartbeat(reply),
+        atomic: false,
+    })
+}
+
+/// Has the broker applied the record that registered it last?
+fn has_caught_up(view: &View<'_>, id: NodeId, request: &BrokerHeartbeatRequest) -> bool {
+    let registered = view.image.registered_at(id);
+    registered.is_some_and(|offset| request.current_metadata_offset >= offset.0)
+}
+
+fn current_state(soft: &Soft, broker: &Broker) -> State {
+    if soft.brokers.shutdown_offset(broker.id).is_some() {
+        State::ControlledShutdown
+    } else if broker.fenced {
+        State::Fenced
+    } else {
+        State::Unfenced
+    }
+}
+
+fn next_state(
+    view: &View<'_>,
+    soft: &Soft,
+    broker: &Broker,
+    (current, caught_up): (State, bool),
+    request: &BrokerHeartbeatRequest,
+) -> State {
+    let leads = || view.image.leader_count(broker.id) > 0;
+    match current {
+        State::Fenced if request.want_shut_down => State::ShutdownNow,
+        State::Fenced => {
+            if !request.want_fence && caught_up {
+                State::Unfenced
+            } else {
+                State::Fenced
+            }
+        }
+        State::Unfenced => match (request.want_fence, request.want_shut_down) {
+            (true, true) => State::ShutdownNow,
+            (true, false) => State::Fenced,
+            (false, true) if leads() => State::ControlledShutdown,
+            (false, true) => State::ShutdownNow,
+            (false, false) => State::Unfenced,
+        },
+        State::ControlledShutdown => {
+            // The others must have applied the move of its leaderships before it may go.
+            let offset = soft.brokers.shutdown_offset(broker.id).unwrap_or(i64::MAX);
+            if !leads() && offset <= soft.brokers.lowest_active_offset(view.image) {
+                State::ShutdownNow
+            } else {
+                State::ControlledShutdown
+            }
+        }
+        State::ShutdownNow => State::ShutdownNow,
+    }
+}
+
+/// The first list, even an empty one, is a change from "never said".
+fn cordon(broker: &Broker, told: Option<Vec<Uuid>>, records: &mut Vec<VersionedRecord>) {
+    let Some(told) = told else {
+        return;
+    };
+    let mut sorted = told.clone();
+    sorted.sort_unstable();
+    sorted.dedup();
+    if broker.cordoned.as_ref() != Some(&sorted) {
+        records.push(leaders::registration_change(
+            3,
+            broker.id,
+            broker.epoch,
+            |record| {
+                record.cordoned_log_dirs = Some(told);
+            },
+        ));
+    }
+}

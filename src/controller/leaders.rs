@@ -1,0 +1,252 @@
+//! Leaders and in-sync replicas of many partitions at once, when a broker comes, goes or loses a
+//! directory.
+
+use crate::controller::partition_change::{Change, Election, Rules};
+use crate::controller::{Settings, View};
+use crate::image::configs::{BROKER, ConfigResource};
+use crate::image::{Found, Image, Partition, TopicRef};
+use crate::records::{BrokerRegistrationChangeRecord, Record, VersionedRecord};
+use crate::types::{BrokerEpoch, NodeId, PartitionId, Uuid};
+
+/// Why partitions are looked at again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// The broker leaves the in-sync sets.
+    Leaves(NodeId),
+    /// The broker may lead from now on, although the image still has it fenced.
+    Comes(NodeId),
+    /// The broker lost records: it leaves and is not eligible either (KIP-966).
+    LostRecords(NodeId),
+}
+
+/// Appends a change for each of `partitions` that needs one.
+pub fn update<'a>(
+    view: &View<'a>,
+    cause: Cause,
+    partitions: impl Iterator<Item = Found<'a>>,
+    records: &mut Vec<VersionedRecord>,
+) {
+    let rules = Rules::of(view.image);
+    let (leaves, comes) = match cause {
+        Cause::Leaves(id) | Cause::LostRecords(id) => (Some(id.0), None),
+        Cause::Comes(id) => (None, Some(id.0)),
+    };
+    for (topic, id, old) in partitions {
+        let acceptable = |broker: i32| {
+            let active =
+                leaves != Some(broker) && (comes == Some(broker) || rules.is_active(broker));
+            rules.can_lead(broker, active, old.directory_of(broker))
+        };
+        let isr = old
+            .isr()
+            .iter()
+            .copied()
+            .filter(|&member| leaves != Some(member))
+            .collect();
+        let mut change = wanted(view.image, view.settings, topic, (id, old), &acceptable).isr(isr);
+        if let Cause::LostRecords(broker) = cause {
+            change = change.unclean_shutdown(broker.0);
+        }
+        records.extend(change.record());
+    }
+}
+
+/// A change of one partition with the election and the minimum of in-sync replicas that the topic's
+/// configuration asks for.
+pub fn wanted<'a>(
+    image: &'a Image,
+    settings: &Settings,
+    topic: TopicRef<'a>,
+    (id, old): (PartitionId, Partition<'a>),
+    acceptable: &'a dyn Fn(i32) -> bool,
+) -> Change<'a> {
+    let unclean = topic_value(image, settings, topic.name(), UNCLEAN) == Some("true");
+    let election = if unclean {
+        Election::Unclean
+    } else {
+        Election::Online
+    };
+    let min_isr = min_isr(image, settings, topic);
+    Change::of(topic.id(), id, old, Rules::of(image), acceptable, min_isr).election(election)
+}
+
+const UNCLEAN: &str = "unclean.leader.election.enable";
+const MIN_ISR: &str = "min.insync.replicas";
+
+/// The effective min.insync.replicas of a topic: never more than its replication factor.
+#[must_use]
+pub fn min_isr(image: &Image, settings: &Settings, topic: TopicRef<'_>) -> usize {
+    let configured = topic_value(image, settings, topic.name(), MIN_ISR)
+        .and_then(|value| value.parse::<usize>().ok())
+        .unwrap_or(1);
+    let factor = topic
+        .partition(PartitionId(0))
+        .map_or(1, |it| it.replicas().len());
+    configured.min(factor)
+}
+
+/// The effective value of a topic key that the server's file has under the same name: the topic's
+/// own, else this node's dynamic one, else that of all brokers, else the file's.
+fn topic_value<'a>(
+    image: &'a Image,
+    settings: &'a Settings,
+    topic: &str,
+    key: &str,
+) -> Option<&'a str> {
+    let node = settings.node_id.to_string();
+    let broker = |name: String| {
+        let resource = ConfigResource { kind: BROKER, name };
+        image.config(&resource).and_then(|config| config.get(key))
+    };
+    image
+        .topic_config(topic)
+        .and_then(|config| config.get(key))
+        .or_else(|| broker(node))
+        .or_else(|| broker(String::new()))
+        .or_else(|| settings.static_configs.get(key).map(String::as_str))
+}
+
+/// The broker is fenced: it leaves every in-sync set, then its registration changes.
+pub fn fence(view: &View<'_>, id: NodeId, epoch: BrokerEpoch, records: &mut Vec<VersionedRecord>) {
+    update(
+        view,
+        Cause::Leaves(id),
+        view.image.partitions_with_isr_member(id),
+        records,
+    );
+    records.push(registration_change(0, id, epoch, |record| {
+        record.fenced = FENCE
+    }));
+}
+
+/// The broker is unfenced: its registration changes, then leaderless partitions get it.
+pub fn unfence(
+    view: &View<'_>,
+    id: NodeId,
+    epoch: BrokerEpoch,
+    records: &mut Vec<VersionedRecord>,
+) {
+    records.push(registration_change(0, id, epoch, |record| {
+        record.fenced = UNFENCE
+    }));
+    update(
+        view,
+        Cause::Comes(id),
+        view.image.partitions_without_leader(),
+        records,
+    );
+}
+
+/// The broker asked to leave: leadership moves away (KIP-841).
+pub fn begin_shutdown(
+    view: &View<'_>,
+    id: NodeId,
+    epoch: BrokerEpoch,
+    records: &mut Vec<VersionedRecord>,
+) {
+    let begun = view
+        .image
+        .broker(id)
+        .is_some_and(|it| it.in_controlled_shutdown);
+    if !begun {
+        records.push(registration_change(1, id, epoch, |record| {
+            record.in_controlled_shutdown = 1;
+        }));
+    }
+    update(
+        view,
+        Cause::Leaves(id),
+        view.image.partitions_with_isr_member(id),
+        records,
+    );
+}
+
+/// A new incarnation registers: what the old one held is given up first. Without proof of a clean
+/// shutdown its replicas are not eligible either.
+pub fn forget_incarnation(
+    view: &View<'_>,
+    id: NodeId,
+    clean: bool,
+    records: &mut Vec<VersionedRecord>,
+) {
+    if Rules::of(view.image).elr_enabled && !clean {
+        let cause = Cause::LostRecords(id);
+        update(
+            view,
+            cause,
+            view.image.partitions_with_isr_member(id),
+            records,
+        );
+        update(
+            view,
+            cause,
+            view.image.partitions_with_elr_member(id),
+            records,
+        );
+    } else {
+        update(
+            view,
+            Cause::Leaves(id),
+            view.image.partitions_with_isr_member(id),
+            records,
+        );
+    }
+}
+
+/// Directories went offline (KIP-858): replicas there leave the in-sync sets, and the
+/// registration names what is left.
+pub fn lose_directories(
+    view: &View<'_>,
+    id: NodeId,
+    epoch: BrokerEpoch,
+    offline: &[Uuid],
+    records: &mut Vec<VersionedRecord>,
+) {
+    let Some(broker) = view.image.broker(id) else {
+        return;
+    };
+    let (lost, left): (Vec<Uuid>, Vec<Uuid>) = broker
+        .directories
+        .iter()
+        .partition(|&directory| offline.contains(directory));
+    if lost.is_empty() {
+        return;
+    }
+    for directory in &lost {
+        let directories = [*directory];
+        let there = view.image.partitions_in_directories(id, &directories);
+        update(view, Cause::Leaves(id), there, records);
+    }
+    tracing::warn!(
+        "broker {id} lost {} of its log directories, {} are left",
+        lost.len(),
+        left.len()
+    );
+    records.push(registration_change(2, id, epoch, |record| {
+        record.log_dirs = left
+    }));
+}
+
+/// `Fenced` in a registration change.
+const FENCE: i8 = 1;
+/// See [`FENCE`].
+const UNFENCE: i8 = -1;
+
+/// A change of a registration in the lowest version that can say it.
+pub fn registration_change(
+    version: i16,
+    id: NodeId,
+    epoch: BrokerEpoch,
+    change: impl FnOnce(&mut BrokerRegistrationChangeRecord),
+) -> VersionedRecord {
+    let mut record = BrokerRegistrationChangeRecord {
+        broker_id: id.0,
+        broker_epoch: epoch.0,
+        ..BrokerRegistrationChangeRecord::default()
+    };
+    change(&mut record);
+    VersionedRecord {
+        version,
+        record: Record::BrokerRegistrationChange(record),
+    }
+}

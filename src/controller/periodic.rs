@@ -1,0 +1,71 @@
+//! What an active controller does unasked: fencing silent brokers, writing NoOp records.
+
+use super::partition_change::metadata_version;
+use super::{Settings, Soft, View, leaders};
+use crate::records::{NoOpRecord, Record, VersionedRecord};
+use crate::types::Instant;
+
+/// The earliest deadline of the soft state.
+#[must_use]
+pub fn next_due(soft: &Soft) -> Instant {
+    soft.noop_due.min(soft.fencing_due)
+}
+
+/// How often sessions are looked at: an eighth of a session, so that a silent broker is fenced at
+/// most that much late.
+#[must_use]
+pub fn fencing_period_ms(settings: &Settings) -> u64 {
+    (settings.session_timeout_ms / 8).max(1)
+}
+
+/// Does the one thing that is due and gives its records; moves the deadline. Called again until
+/// nothing is due: one silent broker is fenced a step, so that other work comes in between.
+pub fn run(view: &View<'_>, soft: &mut Soft) -> Vec<VersionedRecord> {
+    let now = view.now.instant;
+    if soft.fencing_due <= now {
+        return fence_one(view, soft);
+    }
+    if soft.noop_due <= now {
+        soft.noop_due = noop_due(view.settings, now);
+        if metadata_version(view.image).supports_no_op() {
+            let record = Record::NoOp(NoOpRecord::default());
+            return vec![VersionedRecord { version: 0, record }];
+        }
+    }
+    Vec::new()
+}
+
+/// When the next NoOp record is due; never, if they are turned off.
+#[must_use]
+pub fn noop_due(settings: &Settings, now: Instant) -> Instant {
+    match settings.idle_interval_ms {
+        0 => Instant::NEVER,
+        interval => now.plus_ms(interval),
+    }
+}
+
+fn fence_one(view: &View<'_>, soft: &mut Soft) -> Vec<VersionedRecord> {
+    let now = view.now.instant;
+    let mut records = Vec::new();
+    let Some((id, epoch)) = soft
+        .brokers
+        .take_expired(now, view.settings.session_timeout_ms)
+    else {
+        soft.fencing_due = now.plus_ms(fencing_period_ms(view.settings));
+        return records;
+    };
+    match view.image.broker(id) {
+        None => soft.brokers.remove(id),
+        Some(broker) if broker.epoch == epoch && !broker.fenced => {
+            tracing::info!(
+                "fencing broker {id} at epoch {epoch}: not heard of for {} ms",
+                view.settings.session_timeout_ms
+            );
+            leaders::fence(view, id, epoch, &mut records);
+            soft.brokers.touch(id, true, -1);
+        }
+        // An older incarnation, or fenced already.
+        Some(_) => {}
+    }
+    records
+}

@@ -1,0 +1,234 @@
+//! BrokerRegistration (KIP-631, KIP-858, KIP-966).
+
+use std::collections::BTreeSet;
+
+use kafka_protocol::messages::{BrokerRegistrationRequest, BrokerRegistrationResponse};
+
+use super::partition_change::metadata_version;
+use super::{Decision, Reply, Soft, View, leaders};
+use crate::image::Broker;
+use crate::records::{
+    BrokerEndpoint, BrokerFeature, Record, RegisterBrokerRecord, VersionedRecord,
+};
+use crate::types::features::{KRAFT_VERSION, METADATA_VERSION};
+use crate::types::ids::{base64url, is_reserved};
+use crate::types::{ApiError, BrokerEpoch, ErrorCode, NodeId};
+
+/// Registers a broker. It starts fenced unless the same incarnation amends its registration.
+///
+/// # Errors
+/// INCONSISTENT_CLUSTER_ID, DUPLICATE_BROKER_REGISTRATION, BROKER_ID_NOT_REGISTERED (a ZooKeeper
+/// broker), INVALID_REGISTRATION, UNSUPPORTED_VERSION, checked in this order.
+pub fn decide(
+    view: &View<'_>,
+    soft: &mut Soft,
+    version: i16,
+    request: BrokerRegistrationRequest,
+) -> Result<Decision, ApiError> {
+    let id = NodeId(request.broker_id.0);
+    let existing = view.image.broker(id);
+    check_identity(view, soft, existing, &request)?;
+    if metadata_version(view.image).directory_assignment() {
+        check_directories(view, id, &request)?;
+    }
+    check_features(view, &request)?;
+    let same = existing.filter(|it| it.incarnation == request.incarnation_id);
+    let previous = request.previous_broker_epoch;
+    let mut records = Vec::new();
+    let mut record = registration(view, request);
+    if let Some(existing) = same {
+        record.fenced = existing.fenced;
+        record.in_controlled_shutdown = existing.in_controlled_shutdown;
+        record.broker_epoch = existing.epoch.0;
+    } else {
+        let stored = existing.map_or(NEVER_REGISTERED, |it| it.epoch.0);
+        let clean = version >= 3 && stored == previous;
+        leaders::forget_incarnation(view, id, clean, &mut records);
+        record.broker_epoch = view.next_offset.0;
+        soft.brokers.remove(id);
+    }
+    soft.brokers.register(id);
+    let epoch = record.broker_epoch;
+    tracing::info!("broker {id} registers with epoch {epoch}");
+    records.push(VersionedRecord {
+        version: metadata_version(view.image).register_broker_record_version(),
+        record: Record::RegisterBroker(record),
+    });
+    let reply = BrokerRegistrationResponse::default().with_broker_epoch(epoch);
+    Ok(Decision {
+        records,
+        reply: Reply::BrokerRegistration(reply),
+        atomic: false,
+    })
+}
+
+/// Stands for the epoch of a broker that was never registered: equals no `PreviousBrokerEpoch`.
+const NEVER_REGISTERED: i64 = -2;
+
+fn check_identity(
+    view: &View<'_>,
+    soft: &Soft,
+    existing: Option<&Broker>,
+    request: &BrokerRegistrationRequest,
+) -> Result<(), ApiError> {
+    let expected = &view.settings.cluster_id;
+    if request.cluster_id.as_str() != expected {
+        return Err(ApiError::new(
+            ErrorCode::InconsistentClusterId,
+            format!(
+                "Expected cluster ID {expected}, but got cluster ID {}",
+                request.cluster_id.as_str()
+            ),
+        ));
+    }
+    if let Some(existing) = existing {
+        let session_ms = view.settings.session_timeout_ms;
+        let now = view.now.instant;
+        let alive = soft
+            .brokers
+            .has_session(existing.id, existing.epoch, now, session_ms);
+        if alive && existing.incarnation != request.incarnation_id {
+            return Err(ApiError::new(
+                ErrorCode::DuplicateBrokerRegistration,
+                "Another broker is registered with that broker id. If the broker was recently \
+                 restarted this should self-resolve once the heartbeat manager expires the \
+                 broker's session.",
+            ));
+        }
+    }
+    if request.is_migrating_zk_broker {
+        return Err(ApiError::new(
+            ErrorCode::BrokerIdNotRegistered,
+            "Controller does not support registering ZK brokers.",
+        ));
+    }
+    Ok(())
+}
+
+fn check_directories(
+    view: &View<'_>,
+    id: NodeId,
+    request: &BrokerRegistrationRequest,
+) -> Result<(), ApiError> {
+    let invalid = |text: String| Err(ApiError::new(ErrorCode::InvalidRegistration, text));
+    let asked: BTreeSet<_> = request.log_dirs.iter().copied().collect();
+    if asked.is_empty() {
+        return invalid("No directories specified in request".to_owned());
+    }
+    if asked.iter().any(|&directory| is_reserved(directory)) {
+        return invalid("Reserved directory ID in request".to_owned());
+    }
+    if asked.len() != request.log_dirs.len() {
+        return invalid("Duplicate directory ID in request".to_owned());
+    }
+    for other in view.image.brokers().values().filter(|it| it.id != id) {
+        if let Some(taken) = other.directories.iter().find(|&it| asked.contains(it)) {
+            return invalid(format!(
+                "Broker {} is already registered with directory {}",
+                other.id,
+                base64url(*taken)
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Every finalized feature must lie in the broker's range; a feature that the broker does not name
+/// counts as 0 to 0.
+fn check_features(view: &View<'_>, request: &BrokerRegistrationRequest) -> Result<(), ApiError> {
+    let finalized = |name: &str| match name {
+        KRAFT_VERSION => view.kraft_version,
+        _ => view.image.features().level(name),
+    };
+    for feature in &request.features {
+        let range = (feature.min_supported_version, feature.max_supported_version);
+        check_range(&feature.name, finalized(&feature.name), range)?;
+    }
+    let named = |name: &str| request.features.iter().any(|it| it.name.as_str() == name);
+    if !named(METADATA_VERSION) {
+        return Err(ApiError::new(
+            ErrorCode::InvalidRegistration,
+            "Request features do not contain 'metadata.version'",
+        ));
+    }
+    let levels = view
+        .image
+        .features()
+        .iter()
+        .map(|(name, level)| (name.to_owned(), level));
+    for (name, level) in levels.chain([(KRAFT_VERSION.to_owned(), view.kraft_version)]) {
+        if level != 0 && !named(&name) {
+            check_range(&name, level, (0, 0))?;
+        }
+    }
+    Ok(())
+}
+
+fn check_range(name: &str, level: i16, (min, max): (i16, i16)) -> Result<(), ApiError> {
+    if (min..=max).contains(&level) {
+        return Ok(());
+    }
+    Err(ApiError::new(
+        ErrorCode::UnsupportedVersion,
+        format!(
+            "Unable to register because the broker does not support finalized version {level} of \
+             {name}. The broker wants a version between {min} and {max}, inclusive."
+        ),
+    ))
+}
+
+fn registration(view: &View<'_>, request: BrokerRegistrationRequest) -> RegisterBrokerRecord {
+    let directories = metadata_version(view.image).directory_assignment();
+    RegisterBrokerRecord {
+        broker_id: request.broker_id.0,
+        incarnation_id: request.incarnation_id,
+        rack: request.rack.map(|rack| rack.to_string()),
+        end_points: request
+            .listeners
+            .into_iter()
+            .map(|listener| BrokerEndpoint {
+                name: listener.name.to_string(),
+                host: listener.host.to_string(),
+                port: listener.port,
+                security_protocol: listener.security_protocol,
+                ..BrokerEndpoint::default()
+            })
+            .collect(),
+        features: request
+            .features
+            .into_iter()
+            .map(|feature| BrokerFeature {
+                name: feature.name.to_string(),
+                min_supported_version: feature.min_supported_version,
+                max_supported_version: feature.max_supported_version,
+                ..BrokerFeature::default()
+            })
+            .collect(),
+        log_dirs: if directories {
+            request.log_dirs
+        } else {
+            Vec::new()
+        },
+        ..RegisterBrokerRecord::default()
+    }
+}
+
+/// The broker of a request must be registered with the epoch that it names.
+///
+/// # Errors
+/// STALE_BROKER_EPOCH.
+pub fn check_epoch<'a>(
+    view: &View<'a>,
+    id: NodeId,
+    epoch: BrokerEpoch,
+) -> Result<&'a Broker, ApiError> {
+    let stale = |text| Err(ApiError::new(ErrorCode::StaleBrokerEpoch, text));
+    match view.image.broker(id) {
+        None => stale(format!("No broker registration found for broker id {id}")),
+        Some(broker) if broker.epoch != epoch => stale(format!(
+            "Expected broker epoch {}, but got broker epoch {epoch}",
+            broker.epoch
+        )),
+        Some(broker) => Ok(broker),
+    }
+}

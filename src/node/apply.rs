@@ -1,0 +1,148 @@
+//! Replaying: records onto the image, and committed batches of the log while this node does not
+//! lead.
+
+use bytes::Bytes;
+
+use crate::image::Image;
+use crate::records::batch::Batch;
+use crate::records::{Record, VersionedRecord};
+use crate::storage::Command;
+use crate::types::{Now, Offset, OffsetAndEpoch};
+
+use super::serve::{Range, Reading};
+use super::{Effect, Leading, Node};
+
+/// Bytes of committed log read at once for replay.
+const REPLAY_BYTES_MAX: usize = 4 << 20;
+
+/// An image and how far it is replayed.
+#[derive(Clone)]
+pub(super) struct Replayer {
+    pub(super) image: Image,
+    /// End of the records in `image`, exclusive.
+    pub(super) end: Offset,
+}
+
+impl Replayer {
+    /// Replays the record at `offset`; the fault is a sentence with type and offset.
+    pub(super) fn replay(&mut self, record: &Record, offset: Offset) -> Result<(), String> {
+        self.image.replay(record, offset).map_err(|fault| {
+            format!("{} at offset {offset}: {fault}", record.record_type().name)
+        })?;
+        self.end = offset.next();
+        Ok(())
+    }
+
+    /// Replays a whole batch of the log; control batches only move the end.
+    fn replay_batch(&mut self, batch: &Batch) -> Result<(), String> {
+        if !batch.is_control() {
+            for record in batch.records() {
+                let record = record.map_err(|fault| fault.to_string())?;
+                let value = record.value.unwrap_or_default();
+                let decoded = VersionedRecord::decode(&value)
+                    .map_err(|fault| format!("record at offset {}: {fault}", record.offset))?;
+                self.replay(&decoded.record, record.offset)?;
+            }
+        }
+        self.end = batch.end_offset();
+        Ok(())
+    }
+}
+
+impl Node {
+    /// Everything below `commit` is committed.
+    pub(super) fn committed(&mut self, now: Now, commit: Offset, effects: &mut Vec<Effect>) {
+        if commit <= self.commit {
+            return;
+        }
+        self.commit = commit;
+        let epoch = self.raft.epoch_of(commit.prev());
+        effects.push(Effect::Disk(Command::SaveCommit {
+            commit: OffsetAndEpoch {
+                offset: commit,
+                epoch,
+            },
+        }));
+        if !matches!(self.leading, Leading::Active { .. }) {
+            self.replay_more(now, effects);
+            return;
+        }
+        if let Some(image) = self.forks.commit(commit) {
+            self.publish(image, commit, effects);
+        }
+        while let Some((ticket, reply)) = self.deferred.pop(commit) {
+            let answer = super::Answer::Controller(reply);
+            effects.push(Effect::Reply { ticket, answer });
+        }
+        self.register_self(now, effects);
+    }
+
+    /// Reads on from what is replayed to what is committed, unless a read is under way.
+    pub(super) fn replay_more(&mut self, now: Now, effects: &mut Vec<Effect>) {
+        let reading = self
+            .readings
+            .values()
+            .any(|r| matches!(r, Reading::Replay { .. }));
+        if reading || matches!(self.leading, Leading::Active { .. }) {
+            return;
+        }
+        if self.working.end >= self.commit {
+            self.activate_if_ready(now, effects);
+            return;
+        }
+        let range = Range {
+            from: self.working.end,
+            until: self.commit,
+            max_bytes: REPLAY_BYTES_MAX,
+        };
+        self.submit_read(range, Reading::Replay { from: range.from }, effects);
+    }
+
+    pub(super) fn replay_read(
+        &mut self,
+        now: Now,
+        from: Offset,
+        batches: Bytes,
+        effects: &mut Vec<Effect>,
+    ) {
+        if from != self.working.end {
+            // Leadership was lost and the image set back while the read was under way.
+            self.replay_more(now, effects);
+            return;
+        }
+        match self.replay_batches(batches) {
+            Ok(()) if self.working.end == from => self.halt(
+                format!("the log has no batch at offset {from}, which is committed"),
+                effects,
+            ),
+            Ok(()) => {
+                // Readers wait for the whole: an image held on to makes the next changes copy.
+                if self.working.end >= self.commit {
+                    let Replayer { image, end } = self.working.clone();
+                    self.publish(image, end, effects);
+                }
+                self.replay_more(now, effects);
+            }
+            Err(reason) => self.halt(
+                format!(
+                    "a committed record cannot be replayed, so the image would be wrong: {reason}"
+                ),
+                effects,
+            ),
+        }
+    }
+
+    fn replay_batches(&mut self, mut bytes: Bytes) -> Result<(), String> {
+        while let Some(batch) = Batch::take_from(&mut bytes).map_err(|fault| fault.to_string())? {
+            if batch.last_offset() < self.working.end {
+                continue;
+            }
+            if batch.last_offset() >= self.commit {
+                // Not committed as a whole yet: a later commit reads it again.
+                return Ok(());
+            }
+            self.working.replay_batch(&batch)?;
+        }
+        Ok(())
+    }
+}

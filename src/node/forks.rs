@@ -1,0 +1,66 @@
+//! Images ahead of the commit, one for each appended batch of records.
+//!
+//! The working image runs ahead of what is committed. After each appended batch a fork (an O(1)
+//! clone) is remembered with the batch's end; a commit pops the forks that it covers and the last
+//! popped one is what may be published. Losing leadership drops them all.
+
+use std::collections::VecDeque;
+
+use crate::image::Image;
+use crate::types::Offset;
+
+struct Fork {
+    /// Exclusive.
+    end: Offset,
+    bytes: usize,
+    image: Image,
+}
+
+/// Forks in the order of their ends.
+#[derive(Default)]
+pub(crate) struct Forks {
+    queue: VecDeque<Fork>,
+    bytes: usize,
+}
+
+impl Forks {
+    /// More appended and uncommitted batches than this refuse new work with a retriable error.
+    pub(crate) const COUNT_MAX: usize = 1_000;
+    /// The same in bytes of encoded batches.
+    pub(crate) const BYTES_MAX: usize = 64 << 20;
+
+    /// Remembers the image behind the batches that end at `end` (exclusive) and took `bytes`.
+    pub(crate) fn push(&mut self, end: Offset, bytes: usize, image: Image) {
+        debug_assert!(self.queue.back().is_none_or(|last| last.end < end));
+        self.bytes += bytes;
+        self.queue.push_back(Fork { end, bytes, image });
+    }
+
+    /// Pops all forks that end at or below `commit` (exclusive) and gives the newest of them.
+    pub(crate) fn commit(&mut self, commit: Offset) -> Option<Image> {
+        let mut newest = None;
+        while self.queue.front().is_some_and(|fork| fork.end <= commit) {
+            if let Some(fork) = self.queue.pop_front() {
+                self.bytes -= fork.bytes;
+                newest = Some(fork.image);
+            }
+        }
+        newest
+    }
+
+    /// The end of the newest uncommitted batch: what a reply without records waits for.
+    pub(crate) fn pending(&self) -> Option<Offset> {
+        self.queue.back().map(|fork| fork.end)
+    }
+
+    /// True when new work has to be refused for a while.
+    pub(crate) fn full(&self) -> bool {
+        self.queue.len() >= Self::COUNT_MAX || self.bytes >= Self::BYTES_MAX
+    }
+
+    /// Forgets all of them: leadership is lost.
+    pub(crate) fn clear(&mut self) {
+        self.queue.clear();
+        self.bytes = 0;
+    }
+}

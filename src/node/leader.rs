@@ -1,0 +1,326 @@
+//! Leading: activation, requests, periodic work, and letting go.
+
+use crate::controller::{self, Context, Decision, RECORDS_PER_OPERATION_MAX, Request, Soft, View};
+use crate::raft::{Input, Proposal};
+use crate::records::VersionedRecord;
+use crate::records::batch::{BATCH_BYTES_MAX, BatchBuilder, HEADER_BYTES, record_bytes};
+use crate::types::{ApiError, Epoch, ErrorCode, Instant, Now, Offset, SplitMix, Ticket};
+
+use super::{Answer, Effect, Leading, Node, forks::Forks};
+
+/// A request of a client with what came along.
+pub(super) struct Asked {
+    pub(super) ticket: Ticket,
+    pub(super) arrived: Instant,
+    pub(super) version: i16,
+    pub(super) context: Context,
+}
+
+impl Node {
+    /// Raft says that this node leads. The rules start once all that is committed is replayed.
+    pub(super) fn elected(&mut self, now: Now, epoch: Epoch, effects: &mut Vec<Effect>) {
+        self.leading = Leading::Soon(epoch);
+        self.replay_more(now, effects);
+    }
+
+    /// Becomes the active controller if elected and everything committed is replayed.
+    pub(super) fn activate_if_ready(&mut self, now: Now, effects: &mut Vec<Effect>) {
+        let Leading::Soon(epoch) = self.leading else {
+            return;
+        };
+        if self.stopping || self.working.end != self.raft.log_end() {
+            return;
+        }
+        // Each epoch draws other numbers, all of them determined by the seed.
+        let mut rng = SplitMix::new(self.seed ^ u64::from(epoch.0.cast_unsigned()));
+        let seed = rng.next_u64();
+        let soft = Soft::new(&self.settings, &self.working.image, now, seed);
+        self.leading = Leading::Active {
+            epoch,
+            soft: Box::new(soft),
+            registering: false,
+        };
+        tracing::info!("active controller in epoch {epoch}");
+        let view = self.view(now);
+        let (records, atomic) = match controller::activation::records(&view, &self.bootstrap) {
+            Ok(activation) => activation,
+            Err(reason) => return self.halt(reason, effects),
+        };
+        if let Err(error) = self.append(now, records, atomic, effects) {
+            let text = error.message.unwrap_or_else(|| error.code.to_string());
+            return self.halt(
+                format!("the first records cannot be written: {text}"),
+                effects,
+            );
+        }
+        self.publish_again(effects);
+        self.register_self(now, effects);
+    }
+
+    /// Raft says that this node leads no more.
+    pub(super) fn deposed(&mut self, effects: &mut Vec<Effect>) {
+        if matches!(self.leading, Leading::Active { .. }) {
+            self.forks.clear();
+            self.working = self.committed.clone();
+        }
+        self.leading = Leading::No;
+        for ticket in self.deferred.drain() {
+            let answer = Answer::Controller(Err(self.not_controller()));
+            effects.push(Effect::Reply { ticket, answer });
+        }
+        self.publish_again(effects);
+    }
+
+    pub(super) fn controller_request(
+        &mut self,
+        now: Now,
+        asked: Asked,
+        request: Request,
+        effects: &mut Vec<Effect>,
+    ) {
+        let ticket = asked.ticket;
+        match self.decide(now, asked, request, effects) {
+            Ok((reply, Some(end))) => self.deferred.push(end, ticket, Ok(reply)),
+            Ok((reply, None)) => {
+                effects.push(Effect::Reply {
+                    ticket,
+                    answer: Answer::Controller(Ok(reply)),
+                });
+            }
+            Err(error) => match self.forks.pending() {
+                // A refusal was computed on uncommitted state too.
+                Some(end) if error.code != ErrorCode::NotController => {
+                    self.deferred.push(end, ticket, Err(error));
+                }
+                _ => {
+                    effects.push(Effect::Reply {
+                        ticket,
+                        answer: Answer::Controller(Err(error)),
+                    });
+                }
+            },
+        }
+    }
+
+    /// Decides and appends; gives the reply and the offset that it waits for, if any.
+    fn decide(
+        &mut self,
+        now: Now,
+        asked: Asked,
+        request: Request,
+        effects: &mut Vec<Effect>,
+    ) -> Result<(controller::Reply, Option<Offset>), ApiError> {
+        let Leading::Active { .. } = self.leading else {
+            return Err(self.not_controller());
+        };
+        if let Some(limit) = queue_limit_ms(&request, &self.settings)
+            && now.instant.since(asked.arrived) > limit
+        {
+            return Err(ErrorCode::RequestTimedOut.into());
+        }
+        if self.forks.full() {
+            return Err(ApiError::new(
+                ErrorCode::RequestTimedOut,
+                format!(
+                    "more than {} batches or {} bytes wait for the disk",
+                    Forks::COUNT_MAX,
+                    Forks::BYTES_MAX
+                ),
+            ));
+        }
+        let Decision {
+            records,
+            reply,
+            atomic,
+        } = self.with_soft(now, |view, soft| {
+            controller::decide(view, soft, asked.version, &asked.context, request)
+        })?;
+        self.append(now, records, atomic, effects)?;
+        Ok((reply, self.forks.pending()))
+    }
+
+    /// Runs a rule on the working image and the soft state.
+    fn with_soft<T>(&mut self, now: Now, rule: impl FnOnce(&View<'_>, &mut Soft) -> T) -> T {
+        let leading = std::mem::replace(&mut self.leading, Leading::No);
+        let Leading::Active {
+            epoch,
+            mut soft,
+            registering,
+        } = leading
+        else {
+            unreachable!("rules run only while this node is the active controller");
+        };
+        let result = rule(&self.view(now), &mut soft);
+        self.leading = Leading::Active {
+            epoch,
+            soft,
+            registering,
+        };
+        result
+    }
+
+    fn view(&self, now: Now) -> View<'_> {
+        View {
+            image: &self.working.image,
+            committed: &self.published.image,
+            settings: &self.settings,
+            now,
+            next_offset: self.raft.log_end(),
+            kraft_version: self.raft.kraft_version().cast_signed(),
+        }
+    }
+
+    /// Deadlines of the soft state: fencing, NoOp records. One step at a time until nothing is due.
+    pub(super) fn run_periodic(&mut self, now: Now, effects: &mut Vec<Effect>) {
+        while let Leading::Active { soft, .. } = &self.leading {
+            if self.stopping
+                || self.halted
+                || self.forks.full()
+                || controller::periodic::next_due(soft) > now.instant
+            {
+                return;
+            }
+            let records = self.with_soft(now, controller::periodic::run);
+            if let Err(error) = self.append(now, records, true, effects) {
+                tracing::error!("periodic work was not written: {error:?}");
+                return;
+            }
+        }
+    }
+
+    /// Registers this controller if the log does not show its present incarnation.
+    pub(super) fn register_self(&mut self, now: Now, effects: &mut Vec<Effect>) {
+        let registered = self
+            .published
+            .image
+            .controllers()
+            .get(&self.settings.node_id)
+            .is_some_and(|it| it.incarnation == self.registration.incarnation_id);
+        let Leading::Active { registering, .. } = &mut self.leading else {
+            return;
+        };
+        if registered
+            || *registering
+            || self.published.image.features().metadata_version().is_none()
+        {
+            return;
+        }
+        *registering = true;
+        let request = Request::ControllerRegistration(self.registration.clone());
+        let asked = Asked {
+            ticket: Ticket::default(),
+            arrived: now.instant,
+            version: 0,
+            context: Context::default(),
+        };
+        if let Err(error) = self.decide(now, asked, request, effects)
+            && error.code != ErrorCode::UnsupportedVersion
+        {
+            tracing::warn!("this controller cannot register itself: {error:?}");
+        }
+    }
+
+    /// Replays records on the working image and has raft append them.
+    fn append(
+        &mut self,
+        now: Now,
+        records: Vec<VersionedRecord>,
+        atomic: bool,
+        effects: &mut Vec<Effect>,
+    ) -> Result<(), ApiError> {
+        let Leading::Active { epoch, .. } = self.leading else {
+            return Err(self.not_controller());
+        };
+        for batch in cut(&records, atomic)? {
+            let first = self.raft.log_end();
+            let mut builder = BatchBuilder::data(first, epoch, now.wall);
+            for record in batch {
+                builder
+                    .push_record(record)
+                    .map_err(|fault| unwritable(&fault.to_string()))?;
+            }
+            let batches = builder.build().into_bytes();
+            let mut end = first;
+            for record in batch {
+                if let Err(reason) = self.working.replay(&record.record, end) {
+                    self.halt(
+                        format!("a decided record cannot be replayed: {reason}"),
+                        effects,
+                    );
+                    return Err(ErrorCode::UnknownServerError.into());
+                }
+                end = end.next();
+            }
+            self.forks
+                .push(end, batches.len(), self.working.image.clone());
+            self.tail.push(first, end, batches.clone());
+            let proposal = Proposal {
+                epoch,
+                first,
+                end,
+                batches,
+            };
+            self.drive(now, Input::Propose(proposal), effects);
+        }
+        Ok(())
+    }
+}
+
+fn unwritable(reason: &str) -> ApiError {
+    ApiError::new(
+        ErrorCode::UnknownServerError,
+        format!("a record cannot be written: {reason}"),
+    )
+}
+
+/// Cuts records into batches: one if `atomic`, else as many as the limits ask for.
+///
+/// # Errors
+/// UNKNOWN_SERVER_ERROR when an atomic decision has too many records or bytes. The reference stops
+/// there; a refusal that changes nothing is better.
+fn cut(records: &[VersionedRecord], atomic: bool) -> Result<Vec<&[VersionedRecord]>, ApiError> {
+    let mut batches = Vec::new();
+    let mut start = 0;
+    let mut bytes = HEADER_BYTES;
+    for (at, record) in records.iter().enumerate() {
+        let value = record
+            .encode()
+            .map_err(|fault| unwritable(&fault.to_string()))?;
+        // As if it were the last of the largest batch: no offset delta takes more bytes.
+        let size = record_bytes(RECORDS_PER_OPERATION_MAX as u32, None, Some(value.len()));
+        if bytes + size > BATCH_BYTES_MAX || at - start >= RECORDS_PER_OPERATION_MAX {
+            if atomic || at == start {
+                return Err(too_large(records.len()));
+            }
+            batches.push(&records[start..at]);
+            start = at;
+            bytes = HEADER_BYTES;
+        }
+        bytes += size;
+    }
+    if start < records.len() {
+        batches.push(&records[start..]);
+    }
+    Ok(batches)
+}
+
+fn too_large(records: usize) -> ApiError {
+    ApiError::new(
+        ErrorCode::UnknownServerError,
+        format!(
+            "the request would write {records} records at once; at most \
+             {RECORDS_PER_OPERATION_MAX} records and {BATCH_BYTES_MAX} bytes fit into one batch"
+        ),
+    )
+}
+
+/// How long a request may have waited in queues before it starts, in milliseconds.
+fn queue_limit_ms(request: &Request, settings: &controller::Settings) -> Option<u64> {
+    let asked = match request {
+        Request::DeleteTopics(body) => body.timeout_ms,
+        Request::CreatePartitions(body) => body.timeout_ms,
+        Request::BrokerHeartbeat(_) => return Some(settings.heartbeat_interval_ms / 2),
+        _ => return None,
+    };
+    Some(u64::try_from(asked).unwrap_or(0))
+}

@@ -1,0 +1,246 @@
+//! What goes to the disk and what comes back: writes with their carried outputs, and the data of
+//! fetches.
+
+use bytes::Bytes;
+
+use crate::raft::{
+    FetchResponse, FetchSnapshotResponse, Input, Output, RaftError, Response, Write,
+};
+use crate::records::batch::BatchBuilder;
+use crate::storage::{Command, Completion, SnapshotChunk};
+use crate::types::{ErrorCode, Now, Offset, Ticket, Token};
+
+use super::{Answer, Effect, Node, control};
+
+/// A read under way and what it is for.
+pub(super) enum Reading {
+    Fetch {
+        ticket: Ticket,
+        response: FetchResponse,
+    },
+    Snapshot {
+        ticket: Ticket,
+        response: FetchSnapshotResponse,
+        position: i64,
+    },
+    /// Committed batches to replay, from this offset on.
+    Replay { from: Offset },
+}
+
+/// Which records a fetch gets.
+#[derive(Clone, Copy)]
+pub(super) struct Range {
+    pub(super) from: Offset,
+    /// Exclusive.
+    pub(super) until: Offset,
+    pub(super) max_bytes: usize,
+}
+
+impl Node {
+    pub(super) fn write(
+        &mut self,
+        token: Token,
+        write: Write,
+        then: Vec<Output>,
+        effects: &mut Vec<Effect>,
+    ) {
+        // Raft's tokens name its writes; the disk's tokens also name reads, so they differ.
+        let disk = self.token();
+        let (end, command) = match write {
+            Write::Append {
+                first,
+                end,
+                epoch,
+                batches,
+            } => (
+                Some(end),
+                Command::Append {
+                    token: disk,
+                    first,
+                    end,
+                    epoch,
+                    batches,
+                },
+            ),
+            Write::AppendControl {
+                first,
+                epoch,
+                timestamp,
+                records,
+            } => {
+                let mut builder = BatchBuilder::control(first, epoch, timestamp);
+                for record in &records {
+                    builder
+                        .push_control(&control::record_of(record))
+                        .expect("version 0 holds every control record");
+                }
+                let end = builder.next_offset();
+                let batches = builder.build().into_bytes();
+                self.tail.push(first, end, batches.clone());
+                (
+                    Some(end),
+                    Command::Append {
+                        token: disk,
+                        first,
+                        end,
+                        epoch,
+                        batches,
+                    },
+                )
+            }
+            Write::Truncate { end } => {
+                self.tail.truncate(end);
+                self.durable = self.durable.min(end);
+                (None, Command::Truncate { token: disk, end })
+            }
+            Write::QuorumState(state) => (None, Command::SaveQuorumState { token: disk, state }),
+        };
+        self.writes.insert(disk, (end, token, then));
+        effects.push(Effect::Disk(command));
+    }
+
+    pub(super) fn completed(
+        &mut self,
+        now: Now,
+        completion: Completion,
+        effects: &mut Vec<Effect>,
+    ) {
+        match completion {
+            Completion::Appended(token)
+            | Completion::Truncated(token)
+            | Completion::QuorumStateSaved(token) => self.written(now, token, effects),
+            Completion::Read { token, batches } => self.read(now, token, batches, effects),
+            Completion::SnapshotRead { token, chunk } => {
+                self.snapshot_read(token, chunk, effects);
+            }
+            Completion::Closed => {}
+            Completion::Failed(reason) => self.halt(reason, effects),
+        }
+    }
+
+    fn written(&mut self, now: Now, token: Token, effects: &mut Vec<Effect>) {
+        let Some((end, raft_token, then)) = self.writes.remove(&token) else {
+            self.halt(
+                format!("the disk completed a write that was not asked: {token:?}"),
+                effects,
+            );
+            return;
+        };
+        if let Some(end) = end {
+            self.durable = end;
+            self.tail.trim(end);
+        }
+        self.drive(now, Input::Written(raft_token), effects);
+        self.execute(now, then, effects);
+    }
+
+    fn read(&mut self, now: Now, token: Token, batches: Bytes, effects: &mut Vec<Effect>) {
+        match self.readings.remove(&token) {
+            Some(Reading::Fetch { ticket, response }) => effects.push(Effect::Reply {
+                ticket,
+                answer: Answer::Fetch {
+                    response,
+                    records: batches,
+                },
+            }),
+            Some(Reading::Replay { from }) => self.replay_read(now, from, batches, effects),
+            Some(Reading::Snapshot { .. }) | None => {
+                self.halt(
+                    format!("the disk completed a read that was not asked: {token:?}"),
+                    effects,
+                );
+            }
+        }
+    }
+
+    fn snapshot_read(&mut self, token: Token, chunk: SnapshotChunk, effects: &mut Vec<Effect>) {
+        let Some(Reading::Snapshot {
+            ticket,
+            mut response,
+            position,
+        }) = self.readings.remove(&token)
+        else {
+            self.halt(
+                format!("the disk completed a read that was not asked: {token:?}"),
+                effects,
+            );
+            return;
+        };
+        let refused = match chunk {
+            SnapshotChunk::NotFound => ErrorCode::SnapshotNotFound,
+            SnapshotChunk::OutOfRange => ErrorCode::PositionOutOfRange,
+            SnapshotChunk::Bytes { size, bytes } => {
+                let answer = Answer::Snapshot {
+                    response,
+                    size,
+                    position,
+                    bytes,
+                };
+                effects.push(Effect::Reply { ticket, answer });
+                return;
+            }
+        };
+        response.error = RaftError::Partition(refused);
+        effects.push(Effect::Reply {
+            ticket,
+            answer: Answer::Raft(Response::FetchSnapshot(response)),
+        });
+    }
+
+    pub(super) fn serve_fetch(
+        &mut self,
+        ticket: Ticket,
+        response: FetchResponse,
+        range: Range,
+        effects: &mut Vec<Effect>,
+    ) {
+        if let Some(records) = self.tail.read(range.from, range.until, range.max_bytes) {
+            let answer = Answer::Fetch { response, records };
+            effects.push(Effect::Reply { ticket, answer });
+            return;
+        }
+        self.submit_read(range, Reading::Fetch { ticket, response }, effects);
+    }
+
+    pub(super) fn submit_read(
+        &mut self,
+        range: Range,
+        purpose: Reading,
+        effects: &mut Vec<Effect>,
+    ) {
+        let token = self.token();
+        self.readings.insert(token, purpose);
+        effects.push(Effect::Disk(Command::Read {
+            token,
+            from: range.from,
+            until: range.until,
+            max_bytes: range.max_bytes,
+        }));
+    }
+
+    pub(super) fn serve_snapshot(
+        &mut self,
+        ticket: Ticket,
+        response: FetchSnapshotResponse,
+        position: i64,
+        max_bytes: usize,
+        effects: &mut Vec<Effect>,
+    ) {
+        let token = self.token();
+        let id = response.id;
+        self.readings.insert(
+            token,
+            Reading::Snapshot {
+                ticket,
+                response,
+                position,
+            },
+        );
+        effects.push(Effect::Disk(Command::ReadSnapshot {
+            token,
+            id,
+            position,
+            max_bytes,
+        }));
+    }
+}

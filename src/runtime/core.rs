@@ -1,0 +1,178 @@
+//! The core thread: one thread runs [`Node`], and everybody else talks to it through a channel.
+//!
+//! Requests are bounded by permits (`queued.max.requests`): without one a request is refused before
+//! it reaches the channel. Completions of the disk need no permit; there are never more of them than
+//! commands that the core gave.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
+
+use super::clock::Clock;
+use crate::node::{Answer, Effect, Event, Node, Published, Request};
+use crate::storage::Command;
+use crate::types::{Instant, Ticket};
+
+/// What the core thread is told.
+pub(super) enum Message {
+    Request {
+        ticket: Ticket,
+        arrived: Instant,
+        request: Request,
+        reply: oneshot::Sender<Answer>,
+        permit: OwnedSemaphorePermit,
+    },
+    Event(Event),
+}
+
+/// How the rest of the process reaches the core.
+#[derive(Clone)]
+pub struct CoreClient {
+    sender: Sender<Message>,
+    permits: Arc<Semaphore>,
+    tickets: Arc<AtomicU64>,
+    published: Arc<ArcSwap<Published>>,
+    clock: Clock,
+}
+
+/// The core has as many requests waiting as it may.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Busy;
+
+impl CoreClient {
+    pub(super) fn new(sender: Sender<Message>, requests_max: usize, clock: Clock) -> Self {
+        Self {
+            sender,
+            permits: Arc::new(Semaphore::new(requests_max)),
+            tickets: Arc::new(AtomicU64::new(1)),
+            published: Arc::new(ArcSwap::from_pointee(Published::nothing())),
+            clock,
+        }
+    }
+
+    /// Asks the core. The receiver fails when the core ends without an answer.
+    ///
+    /// # Errors
+    /// [`Busy`] when too many requests wait already, or when the core has ended.
+    pub fn submit(&self, request: Request) -> Result<oneshot::Receiver<Answer>, Busy> {
+        let permit = Arc::clone(&self.permits).try_acquire_owned().map_err(|_| Busy)?;
+        let (reply, receiver) = oneshot::channel();
+        let message = Message::Request {
+            ticket: Ticket(self.tickets.fetch_add(1, Ordering::Relaxed)),
+            arrived: self.clock.now().instant,
+            request,
+            reply,
+            permit,
+        };
+        self.sender.send(message).map_err(|_| Busy)?;
+        Ok(receiver)
+    }
+
+    /// What readers may see.
+    #[must_use]
+    pub fn published(&self) -> Arc<Published> {
+        self.published.load_full()
+    }
+
+    pub(super) const fn cell(&self) -> &Arc<ArcSwap<Published>> {
+        &self.published
+    }
+}
+
+/// Why the core thread ended.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum End {
+    /// As asked.
+    Stopped,
+    /// Going on could do harm.
+    Halted(String),
+}
+
+/// Messages handled before the clock is looked at again.
+const MESSAGES_IN_A_ROW_MAX: usize = 64;
+
+/// Runs the node until it stops.
+pub(super) struct Core {
+    pub(super) node: Node,
+    pub(super) messages: Receiver<Message>,
+    pub(super) published: Arc<ArcSwap<Published>>,
+    pub(super) clock: Clock,
+    pub(super) disk: Box<dyn FnMut(Command) + Send>,
+    pub(super) waiting: HashMap<Ticket, (oneshot::Sender<Answer>, OwnedSemaphorePermit)>,
+}
+
+impl Core {
+    /// Runs until the node stops or halts.
+    pub(super) fn run(mut self) -> End {
+        let mut effects = Vec::new();
+        self.step(Event::WakeUp, &mut effects);
+        loop {
+            if let Some(end) = self.execute(&mut effects) {
+                return end;
+            }
+            match self.messages.recv_timeout(self.patience()) {
+                Ok(message) => self.handle_all(message, &mut effects),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return End::Stopped,
+            }
+            if self.node.next_wakeup() <= self.clock.now().instant {
+                self.step(Event::WakeUp, &mut effects);
+            }
+        }
+    }
+
+    /// Handles what is there already in one go, so that the disk can sync it in one go.
+    fn handle_all(&mut self, first: Message, effects: &mut Vec<Effect>) {
+        self.handle(first, effects);
+        for _ in 1..MESSAGES_IN_A_ROW_MAX {
+            match self.messages.try_recv() {
+                Ok(message) => self.handle(message, effects),
+                Err(_) => return,
+            }
+        }
+    }
+
+    fn handle(&mut self, message: Message, effects: &mut Vec<Effect>) {
+        match message {
+            Message::Request { ticket, arrived, request, reply, permit } => {
+                self.waiting.insert(ticket, (reply, permit));
+                self.step(Event::Request { ticket, arrived, request }, effects);
+            }
+            Message::Event(event) => self.step(event, effects),
+        }
+    }
+
+    fn step(&mut self, event: Event, effects: &mut Vec<Effect>) {
+        self.node.step(self.clock.now(), event, effects);
+    }
+
+    fn execute(&mut self, effects: &mut Vec<Effect>) -> Option<End> {
+        for effect in effects.drain(..) {
+            match effect {
+                Effect::Reply { ticket, answer } => {
+                    if let Some((reply, _permit)) = self.waiting.remove(&ticket) {
+                        // The peer may be gone; nobody misses the answer then.
+                        let _ = reply.send(answer);
+                    }
+                }
+                Effect::Disk(command) => (self.disk)(command),
+                Effect::Publish(published) => self.published.store(Arc::from(published)),
+                Effect::Halt(reason) => return Some(End::Halted(reason)),
+                Effect::Stopped => return Some(End::Stopped),
+            }
+        }
+        None
+    }
+
+    /// How long nothing needs to be done unasked.
+    fn patience(&self) -> Duration {
+        const LONGEST_MS: u64 = 60_000;
+        let due = self.node.next_wakeup().since(self.clock.now().instant);
+        Duration::from_millis(due.min(LONGEST_MS))
+    }
+}
