@@ -10,10 +10,13 @@
 //! The interface is plain data so that a simulated disk can stand in for the files.
 
 pub mod atomic;
+pub mod bootstrap;
 pub(crate) mod commit_file;
 mod control;
+pub mod directory;
 pub(crate) mod epoch_checkpoint;
 pub mod fault;
+pub mod files;
 mod index;
 mod listing;
 pub mod lock;
@@ -21,6 +24,7 @@ mod log;
 pub mod meta_properties;
 pub(crate) mod partition_metadata;
 pub mod quorum_state;
+mod recovery;
 mod scan;
 mod segment;
 pub mod snapshot;
@@ -29,6 +33,7 @@ mod testing;
 
 pub use fault::{FaultKind, StorageFault};
 pub use meta_properties::MetaProperties;
+pub use recovery::OpenOptions;
 
 use bytes::Bytes;
 

@@ -1,0 +1,437 @@
+//! The disk: one thread that writes and syncs in order, one that reads.
+//!
+//! Appends that wait together are written together and synced once. The commit mark is written in
+//! place behind them, only as far as the log is durable, and synced once a second: it may lag, it is
+//! never ahead. Reads are handed over in order, so they see all appends submitted before them.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use super::commit_file::{COMMIT_FILE, CommitFile};
+use super::epoch_checkpoint::{self, EPOCH_CHECKPOINT_FILE};
+use super::fault::{FaultKind, Result, StorageFault};
+use super::lock::DirLock;
+use super::log::{Limits, Log};
+use super::quorum_state::{self, QUORUM_STATE_FILE};
+use super::recovery::{self, OpenOptions};
+use super::segment::LogReader;
+use super::snapshot::{self, SnapshotFile};
+use super::{Command, Completion, Recovered, SnapshotChunk};
+use crate::types::{Epoch, OffsetAndEpoch, Token};
+
+/// Commands that may wait before [`Disk::submit`] blocks.
+const COMMANDS_MAX: usize = 4096;
+/// Reads that may wait before the disk thread reads by itself.
+const READS_MAX: usize = 1024;
+/// Appends are collected up to this many bytes before a sync.
+const GROUP_BYTES_MAX: usize = 8 << 20;
+/// How long the commit mark may be written and not synced.
+const MARK_SYNC: Duration = Duration::from_secs(1);
+
+/// The handle of the disk thread.
+#[derive(Debug)]
+pub struct Disk {
+    commands: SyncSender<Command>,
+    backlog_bytes: Arc<AtomicUsize>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Disk {
+    /// Recovers the directory and starts the threads. `locks` are held until the disk is closed.
+    /// `tell` gets every completion, on one of the two threads; it must not block for long.
+    ///
+    /// # Errors
+    /// When the directory is refused (nothing was changed then), or cannot be put in order.
+    pub fn open(
+        options: &OpenOptions,
+        locks: Vec<DirLock>,
+        tell: impl FnMut(Completion) + Send + 'static,
+    ) -> Result<(Self, Recovered)> {
+        let plan = recovery::examine(options)?;
+        Self::start(options, plan, locks, tell)
+    }
+
+    pub(crate) fn start(
+        options: &OpenOptions,
+        plan: recovery::Plan,
+        locks: Vec<DirLock>,
+        tell: impl FnMut(Completion) + Send + 'static,
+    ) -> Result<(Self, Recovered)> {
+        let limits = Limits {
+            segment_bytes: options.segment_bytes,
+            segment_ms: options.segment_ms,
+        };
+        let mark = plan.mark.clone();
+        let (log, recovered) = plan.apply(limits)?;
+        let mark = CommitFile::open(&options.dir.join(COMMIT_FILE), mark)?;
+        let teller = Arc::new(Teller(Mutex::new(Some(Box::new(tell)))));
+        let reads = Reads {
+            log: log.reader(),
+            options: options.clone(),
+            teller: Arc::clone(&teller),
+        };
+        let backlog_bytes = Arc::new(AtomicUsize::new(0));
+        let (read_sender, read_receiver) = sync_channel(READS_MAX);
+        let reader = reads.clone();
+        let read_thread = spawn("kraftd-disk-read", &options.dir, move || {
+            reader.run(&read_receiver);
+        })?;
+        let writer = Writer {
+            options: options.clone(),
+            epoch_written: log.epochs().last().map(|(epoch, _)| *epoch),
+            durable: log.end(),
+            log,
+            mark,
+            mark_wanted: None,
+            mark_sync_at: None,
+            reads,
+            read_sender,
+            read_thread: Some(read_thread),
+            teller,
+            backlog_bytes: Arc::clone(&backlog_bytes),
+            _locks: locks,
+        };
+        let (commands, receiver) = sync_channel(COMMANDS_MAX);
+        let thread = spawn("kraftd-disk", &options.dir, move || writer.run(&receiver))?;
+        let disk = Self {
+            commands,
+            backlog_bytes,
+            thread: Some(thread),
+        };
+        Ok((disk, recovered))
+    }
+
+    /// Hands a command over. Blocks while very many wait; callers hold back their work by
+    /// [`Self::backlog_bytes`] long before. After a failure or a close, commands are dropped.
+    pub fn submit(&self, command: Command) {
+        if let Command::Append { batches, .. } = &command {
+            self.backlog_bytes
+                .fetch_add(batches.len(), Ordering::Relaxed);
+        }
+        drop(self.commands.send(command));
+    }
+
+    /// Bytes of appends that are not durable yet.
+    #[must_use]
+    pub fn backlog_bytes(&self) -> usize {
+        self.backlog_bytes.load(Ordering::Relaxed)
+    }
+
+    /// Waits for the threads to end; the way there is [`Command::Close`].
+    pub fn join(mut self) {
+        if let Some(thread) = self.thread.take() {
+            drop(thread.join());
+        }
+    }
+}
+
+fn spawn(
+    name: &str,
+    dir: &std::path::Path,
+    body: impl FnOnce() + Send + 'static,
+) -> Result<JoinHandle<()>> {
+    std::thread::Builder::new()
+        .name(name.to_owned())
+        .spawn(body)
+        .map_err(|error| StorageFault::io("start the thread for", dir, &error))
+}
+
+type Tell = Box<dyn FnMut(Completion) + Send>;
+
+/// Where completions go. Nothing goes there behind the last one.
+struct Teller(Mutex<Option<Tell>>);
+
+impl std::fmt::Debug for Teller {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Teller")
+    }
+}
+
+impl Teller {
+    fn tell(&self, completion: Completion) {
+        let mut tell = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let last = matches!(completion, Completion::Failed(_) | Completion::Closed);
+        if let Some(tell) = tell.as_mut() {
+            tell(completion);
+        }
+        if last {
+            *tell = None;
+        }
+    }
+}
+
+/// Tells a failure when a disk thread panics: the process must not go on without its disk.
+struct PanicGuard(Arc<Teller>);
+
+impl Drop for PanicGuard {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let sentence = "The disk thread ended by a panic.".to_owned();
+            self.0.tell(Completion::Failed(sentence));
+        }
+    }
+}
+
+/// What both threads need for reads.
+#[derive(Clone, Debug)]
+struct Reads {
+    log: LogReader,
+    options: OpenOptions,
+    teller: Arc<Teller>,
+}
+
+impl Reads {
+    fn run(&self, commands: &Receiver<Command>) {
+        let _guard = PanicGuard(Arc::clone(&self.teller));
+        while let Ok(command) = commands.recv() {
+            if let Err(fault) = self.serve(command) {
+                self.teller.tell(Completion::Failed(fault.sentence));
+                return;
+            }
+        }
+    }
+
+    fn serve(&self, command: Command) -> Result<()> {
+        match command {
+            Command::Read {
+                token,
+                from,
+                until,
+                max_bytes,
+            } => {
+                let batches = self.log.read(from, until, max_bytes)?;
+                self.teller.tell(Completion::Read { token, batches });
+            }
+            Command::ReadSnapshot {
+                token,
+                id,
+                position,
+                max_bytes,
+            } => {
+                let chunk = self.read_snapshot(id, position, max_bytes)?;
+                self.teller.tell(Completion::SnapshotRead { token, chunk });
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn read_snapshot(
+        &self,
+        id: OffsetAndEpoch,
+        position: i64,
+        max_bytes: usize,
+    ) -> Result<SnapshotChunk> {
+        let path = snapshot::path(&self.options.dir, id);
+        if id == OffsetAndEpoch::BOOTSTRAP || !path.exists() {
+            return Ok(SnapshotChunk::NotFound);
+        }
+        SnapshotFile::open(&path)?.read(position, max_bytes)
+    }
+}
+
+/// The disk thread.
+#[derive(Debug)]
+struct Writer {
+    options: OpenOptions,
+    log: Log,
+    /// Everything below is synced.
+    durable: crate::types::Offset,
+    /// The newest epoch in `leader-epoch-checkpoint`.
+    epoch_written: Option<Epoch>,
+    mark: CommitFile,
+    /// A commit offset that is ahead of what is durable here.
+    mark_wanted: Option<OffsetAndEpoch>,
+    /// When the mark, which was written, has to be synced.
+    mark_sync_at: Option<Instant>,
+    reads: Reads,
+    read_sender: SyncSender<Command>,
+    read_thread: Option<JoinHandle<()>>,
+    teller: Arc<Teller>,
+    backlog_bytes: Arc<AtomicUsize>,
+    _locks: Vec<DirLock>,
+}
+
+impl Writer {
+    fn run(mut self, commands: &Receiver<Command>) {
+        let teller = Arc::clone(&self.teller);
+        let _guard = PanicGuard(Arc::clone(&teller));
+        match self.serve_all(commands) {
+            Ok(true) => {
+                // The lock goes before the word: who hears it may open the directory again.
+                drop(self);
+                teller.tell(Completion::Closed);
+            }
+            Ok(false) => {}
+            Err(fault) => teller.tell(Completion::Failed(fault.sentence)),
+        }
+    }
+
+    /// True when it was closed, false when the handle was dropped.
+    fn serve_all(&mut self, commands: &Receiver<Command>) -> Result<bool> {
+        let mut waiting = None;
+        loop {
+            let command = match waiting.take() {
+                Some(command) => Some(command),
+                None => match self.wait(commands) {
+                    Ok(command) => Some(command),
+                    Err(RecvTimeoutError::Timeout) => None,
+                    Err(RecvTimeoutError::Disconnected) => return Ok(false),
+                },
+            };
+            match command {
+                None => {}
+                Some(Command::Close) => {
+                    self.close()?;
+                    return Ok(true);
+                }
+                Some(Command::Append { token, batches, .. }) => {
+                    let bytes = batches.len();
+                    self.log.append(batches)?;
+                    waiting = self.group(token, bytes, commands)?;
+                }
+                Some(command) => self.serve(command)?,
+            }
+            self.sync_mark_if_due()?;
+        }
+    }
+
+    fn wait(&self, commands: &Receiver<Command>) -> std::result::Result<Command, RecvTimeoutError> {
+        match self.mark_sync_at {
+            Some(at) => commands.recv_timeout(at.saturating_duration_since(Instant::now())),
+            None => commands.recv().map_err(|_| RecvTimeoutError::Disconnected),
+        }
+    }
+
+    /// Adds the appends that wait behind the first, syncs once and tells them all. Returns the
+    /// command that ended the group.
+    fn group(
+        &mut self,
+        first: Token,
+        first_bytes: usize,
+        commands: &Receiver<Command>,
+    ) -> Result<Option<Command>> {
+        let mut tokens = vec![first];
+        let mut bytes = first_bytes;
+        let mut other = None;
+        while bytes < GROUP_BYTES_MAX
+            && let Ok(command) = commands.try_recv()
+        {
+            match command {
+                Command::Append { token, batches, .. } => {
+                    bytes += batches.len();
+                    self.log.append(batches)?;
+                    tokens.push(token);
+                }
+                Command::SaveCommit { commit } => self.save_commit(commit)?,
+                command => {
+                    other = Some(command);
+                    break;
+                }
+            }
+        }
+        self.log.sync()?;
+        self.durable = self.log.end();
+        self.backlog_bytes.fetch_sub(bytes, Ordering::Relaxed);
+        for token in tokens {
+            self.teller.tell(Completion::Appended(token));
+        }
+        if let Some(commit) = self.mark_wanted.take() {
+            self.save_commit(commit)?;
+        }
+        self.write_epochs()?;
+        Ok(other)
+    }
+
+    fn serve(&mut self, command: Command) -> Result<()> {
+        match command {
+            Command::Truncate { token, end } => {
+                if end < self.mark.commit().offset {
+                    return Err(self.truncates_committed(end));
+                }
+                self.log.truncate(end)?;
+                self.durable = self.log.end();
+                epoch_checkpoint::write(
+                    &self.options.dir.join(EPOCH_CHECKPOINT_FILE),
+                    self.log.epochs(),
+                )?;
+                self.epoch_written = self.log.epochs().last().map(|(epoch, _)| *epoch);
+                self.teller.tell(Completion::Truncated(token));
+            }
+            Command::SaveQuorumState { token, state } => {
+                quorum_state::write(&self.options.dir.join(QUORUM_STATE_FILE), &state)?;
+                self.teller.tell(Completion::QuorumStateSaved(token));
+            }
+            Command::SaveCommit { commit } => self.save_commit(commit)?,
+            Command::Read { .. } | Command::ReadSnapshot { .. } => {
+                match self.read_sender.try_send(command) {
+                    Ok(()) => {}
+                    // The reading thread is behind, or gone with a failure that was told.
+                    Err(TrySendError::Full(command) | TrySendError::Disconnected(command)) => {
+                        self.reads.serve(command)?;
+                    }
+                }
+            }
+            Command::Append { .. } | Command::Close => {}
+        }
+        Ok(())
+    }
+
+    /// Writes the mark, as far as the log below it is durable.
+    fn save_commit(&mut self, commit: OffsetAndEpoch) -> Result<()> {
+        if commit.offset > self.durable {
+            self.mark_wanted = Some(commit);
+            return Ok(());
+        }
+        if commit.offset > self.mark.commit().offset {
+            self.mark.write(commit)?;
+            self.mark_sync_at
+                .get_or_insert_with(|| Instant::now() + MARK_SYNC);
+        }
+        Ok(())
+    }
+
+    fn sync_mark_if_due(&mut self) -> Result<()> {
+        if self.mark_sync_at.is_some_and(|at| at <= Instant::now()) {
+            self.mark.sync()?;
+            self.mark_sync_at = None;
+        }
+        Ok(())
+    }
+
+    fn write_epochs(&mut self) -> Result<()> {
+        let newest = self.log.epochs().last().map(|(epoch, _)| *epoch);
+        if newest != self.epoch_written {
+            let path = self.options.dir.join(EPOCH_CHECKPOINT_FILE);
+            epoch_checkpoint::write(&path, self.log.epochs())?;
+            self.epoch_written = newest;
+        }
+        Ok(())
+    }
+
+    fn close(&mut self) -> Result<()> {
+        // Reads that were submitted before are answered first.
+        let (nowhere, _) = sync_channel(0);
+        self.read_sender = nowhere;
+        if let Some(thread) = self.read_thread.take() {
+            drop(thread.join());
+        }
+        self.log.close()?;
+        self.mark.sync()
+    }
+
+    fn truncates_committed(&self, end: crate::types::Offset) -> StorageFault {
+        let dir = &self.options.dir;
+        let sentence = format!(
+            "Refusing to cut the log in {} to offset {end}: everything below offset {} is known to \
+             be committed, so the leader that asks for this lost committed metadata; restore that \
+             leader's directory or elect this node.",
+            dir.display(),
+            self.mark.commit().offset
+        );
+        StorageFault::new(FaultKind::Damaged, dir, sentence)
+    }
+}

@@ -1,0 +1,457 @@
+//! What a start makes of the partition's directory.
+//!
+//! First everything is read and judged ([`examine`]); nothing is changed, so that a refusal leaves
+//! the directory as it was. Then what was found to be safe is done ([`Plan::apply`]): leftovers are
+//! removed, a torn tail is cut, a log that is behind its snapshot begins anew there.
+//!
+//! Rules, beside those on torn tails and rot in [`segments`]:
+//! - what is known to have been durable must be there: below the commit offset of `kraftd-commit`,
+//!   and below the offset at which the log was closed cleanly (a `.snapshot` file names it);
+//! - a log that has records needs its `quorum-state`, else this node could vote twice in an epoch;
+//! - a log that does not begin at 0 needs a snapshot;
+//! - a damaged snapshot is left aside only if an older one, or the log from 0, covers it.
+
+pub(crate) mod segments;
+#[cfg(test)]
+mod tests;
+
+use std::path::{Path, PathBuf};
+
+use tracing::{info, warn};
+
+use self::segments::{Cut, FoundLog, RESTORE, rot};
+use super::Recovered;
+use super::atomic;
+use super::commit_file::{self, COMMIT_FILE, CommitMark, Found};
+use super::epoch_checkpoint::{self, EPOCH_CHECKPOINT_FILE};
+use super::fault::{FaultKind, IoContext as _, Result, StorageFault};
+use super::listing::{self, Listing};
+use super::log::{Limits, Log, remove_producer_snapshots_above, remove_segment};
+use super::partition_metadata::{self, PARTITION_METADATA_FILE};
+use super::quorum_state::{self, QUORUM_STATE_FILE};
+use super::segment::{Segment, cut, log_path};
+use super::snapshot::{self, SnapshotFile, Summary};
+use crate::raft::{ControlRecord, QuorumState};
+use crate::types::{Epoch, Offset, OffsetAndEpoch};
+
+/// How a partition's directory is opened.
+#[derive(Clone, Debug)]
+pub struct OpenOptions {
+    /// The directory `__cluster_metadata-0`; created if absent.
+    pub dir: PathBuf,
+    /// The cluster's id, compared with the one that the directory remembers.
+    pub cluster_id: String,
+    /// `metadata.log.segment.bytes`.
+    pub segment_bytes: u64,
+    /// `metadata.log.segment.ms`.
+    pub segment_ms: i64,
+    /// Start although `quorum-state` is gone: the operator knows that this node cannot vote twice.
+    pub accept_lost_vote: bool,
+}
+
+/// What was found and what is to be done.
+#[derive(Debug)]
+pub(crate) struct Plan {
+    dir: PathBuf,
+    log: FoundLog,
+    /// The log begins anew at this snapshot.
+    restart_at: Option<OffsetAndEpoch>,
+    quorum_state: Option<QuorumState>,
+    snapshots: Vec<OffsetAndEpoch>,
+    base: Option<(Offset, Vec<ControlRecord>)>,
+    leftovers: Vec<PathBuf>,
+    has_partition_metadata: bool,
+    /// What `kraftd-commit` said, or what it shall say.
+    pub(crate) mark: CommitMark,
+}
+
+/// Reads and judges everything; changes nothing.
+///
+/// # Errors
+/// One sentence for the first thing that does not allow a start.
+pub(crate) fn examine(options: &OpenOptions) -> Result<Plan> {
+    let dir = &options.dir;
+    let listing = listing::list(dir)?;
+    let has_partition_metadata = partition_metadata::check(&dir.join(PARTITION_METADATA_FILE))?;
+    let mark = read_mark(options)?;
+    let quorum_state = quorum_state::read(&dir.join(QUORUM_STATE_FILE))?;
+    check_presence(options, &listing, quorum_state.as_ref(), &mark)?;
+    let is_snapshot = |offset| listing.checkpoints.iter().any(|id| id.offset == offset);
+    let log = segments::read(dir, &listing.logs, is_snapshot)?;
+    let snapshots = choose_snapshots(dir, &listing, &log)?;
+    let restart_at = snapshots
+        .last()
+        .map(|(id, _)| *id)
+        .filter(|id| is_ahead(*id, &log));
+    if let (Some(base), None) = (log.restarted_at, restart_at) {
+        let what = format!(
+            "it begins at offset {base}, but the log ends at {}",
+            log.end
+        );
+        return Err(rot(&log_path(dir, base), &what));
+    }
+    check_reach(dir, &listing, &log, restart_at, &mark)?;
+    let (ids, summary) = split(snapshots);
+    let base = match (ids.last(), summary) {
+        (Some(id), Some(summary)) => Some((id.offset.prev(), summary.control)),
+        _ => bootstrap_control(dir, &listing)?.map(|control| (Offset(-1), control)),
+    };
+    let mut leftovers = listing.leftovers;
+    let start = restart_at.map_or(log.start, |id| id.offset);
+    let is_old = |id: &&OffsetAndEpoch| id.offset < start;
+    leftovers.extend(
+        listing
+            .checkpoints
+            .iter()
+            .filter(is_old)
+            .map(|id| snapshot::path(dir, *id)),
+    );
+    Ok(Plan {
+        dir: dir.clone(),
+        log,
+        restart_at,
+        quorum_state,
+        snapshots: ids.into_iter().filter(|id| id.offset >= start).collect(),
+        base,
+        leftovers,
+        has_partition_metadata,
+        mark,
+    })
+}
+
+fn split(
+    snapshots: Vec<(OffsetAndEpoch, Option<Summary>)>,
+) -> (Vec<OffsetAndEpoch>, Option<Summary>) {
+    let mut ids = Vec::with_capacity(snapshots.len());
+    let mut newest = None;
+    for (id, summary) in snapshots {
+        ids.push(id);
+        newest = summary;
+    }
+    (ids, newest)
+}
+
+fn read_mark(options: &OpenOptions) -> Result<CommitMark> {
+    let path = options.dir.join(COMMIT_FILE);
+    let nothing = CommitMark {
+        sequence: 0,
+        cluster_id: options.cluster_id.clone(),
+        commit: OffsetAndEpoch::default(),
+    };
+    match commit_file::read(&path)? {
+        Found::Absent => Ok(nothing),
+        Found::Damaged => {
+            warn!(
+                file = %path.display(),
+                "the commit mark cannot be read, so nothing is known to be committed; \
+                 a new one is written"
+            );
+            Ok(nothing)
+        }
+        Found::Mark(mark) if mark.cluster_id != options.cluster_id => {
+            let sentence = format!(
+                "{} holds metadata of cluster {}, but meta.properties says cluster.id {}: put the \
+                 id {} back into meta.properties, or move {} away if the old cluster is not \
+                 wanted.",
+                options.dir.display(),
+                mark.cluster_id,
+                options.cluster_id,
+                mark.cluster_id,
+                options.dir.display()
+            );
+            Err(StorageFault::new(FaultKind::Identity, &path, sentence))
+        }
+        Found::Mark(mark) => Ok(mark),
+    }
+}
+
+/// Refuses a directory that lost its log or its vote.
+fn check_presence(
+    options: &OpenOptions,
+    listing: &Listing,
+    quorum_state: Option<&QuorumState>,
+    mark: &CommitMark,
+) -> Result<()> {
+    let dir = &options.dir;
+    let has_snapshot = listing
+        .checkpoints
+        .iter()
+        .any(|id| *id != OffsetAndEpoch::BOOTSTRAP);
+    if listing.logs.is_empty() && (quorum_state.is_some() || mark.commit.offset > Offset::ZERO) {
+        let sentence = format!(
+            "{} has no log segment (*.log), although this node took part in a quorum: the metadata \
+             is gone. {RESTORE}",
+            dir.display()
+        );
+        return Err(StorageFault::new(FaultKind::Missing, dir, sentence));
+    }
+    let mut has_log = has_snapshot || listing.logs.iter().any(|base| *base > Offset::ZERO);
+    for base in &listing.logs {
+        let path = log_path(dir, *base);
+        has_log |= path.metadata().context("read", &path)?.len() > 0;
+    }
+    if quorum_state.is_none() && has_log && !options.accept_lost_vote {
+        let path = dir.join(QUORUM_STATE_FILE);
+        let sentence = format!(
+            "{} is missing, although the log has records: without it this node could vote twice in \
+             one epoch. Restore the file, or start once with --accept-lost-vote if no election \
+             took place since it was lost.",
+            path.display()
+        );
+        return Err(StorageFault::new(FaultKind::Missing, &path, sentence));
+    }
+    Ok(())
+}
+
+/// The snapshots that can be used, ascending. The last one was read as a whole and comes with its
+/// summary.
+fn choose_snapshots(
+    dir: &Path,
+    listing: &Listing,
+    log: &FoundLog,
+) -> Result<Vec<(OffsetAndEpoch, Option<Summary>)>> {
+    let mut ids: Vec<OffsetAndEpoch> = listing
+        .checkpoints
+        .iter()
+        .copied()
+        .filter(|id| *id != OffsetAndEpoch::BOOTSTRAP && id.offset >= log.start)
+        .collect();
+    let mut summary = None;
+    while let Some(newest) = ids.last().copied() {
+        let path = snapshot::path(dir, newest);
+        let fault = match SnapshotFile::open(&path).and_then(|file| file.verify()) {
+            Ok(found) => {
+                summary = Some(found);
+                break;
+            }
+            Err(fault) if fault.kind == FaultKind::Damaged => fault,
+            Err(fault) => return Err(fault),
+        };
+        ids.pop();
+        let covered = log.start == Offset::ZERO || !ids.is_empty();
+        if !covered || newest.offset > log.end || log.segments.is_empty() {
+            let sentence = format!(
+                "{fault} No older snapshot with the log behind it covers it (the log has offsets \
+                 {} to {}). {RESTORE}",
+                log.start, log.end
+            );
+            return Err(StorageFault::new(FaultKind::Damaged, &path, sentence));
+        }
+        warn!("{fault} It is left aside: an older snapshot or the log covers it");
+    }
+    if log.start > Offset::ZERO && ids.is_empty() {
+        let sentence = format!(
+            "{} has no snapshot, but its log begins at offset {}: the metadata before that is \
+             gone. {RESTORE}",
+            dir.display(),
+            log.start
+        );
+        return Err(StorageFault::new(FaultKind::Missing, dir, sentence));
+    }
+    let last = ids.len().saturating_sub(1);
+    let with = |(at, id)| (id, if at == last { summary.take() } else { None });
+    Ok(ids.into_iter().enumerate().map(with).collect())
+}
+
+/// Whether the log has to begin anew at the snapshot, as Java decides it.
+fn is_ahead(id: OffsetAndEpoch, log: &FoundLog) -> bool {
+    match log.last_epoch() {
+        None => id.offset > log.end,
+        Some(epoch) => id.epoch > epoch || (id.epoch == epoch && id.offset > log.end),
+    }
+}
+
+/// Refuses a log that ends before something that is known to have been in it, or that has another
+/// record there.
+fn check_reach(
+    dir: &Path,
+    listing: &Listing,
+    log: &FoundLog,
+    restart_at: Option<OffsetAndEpoch>,
+    mark: &CommitMark,
+) -> Result<()> {
+    let end = restart_at.map_or(log.end, |id| id.offset);
+    let what = log.cut.as_ref().map_or_else(
+        || format!("the log ends at offset {end}"),
+        |cut| {
+            format!(
+                "the log is bad from byte {} on (offset {}: {})",
+                cut.bytes, log.end, cut.fault
+            )
+        },
+    );
+    let path = log
+        .segments
+        .last()
+        .map_or_else(|| dir.to_path_buf(), |segment| log_path(dir, segment.base));
+    let commit = mark.commit;
+    if end < commit.offset {
+        let what = format!(
+            "{what}, but everything below offset {} was committed",
+            commit.offset
+        );
+        return Err(rot(&path, &what));
+    }
+    if let Some(epoch) = log.epoch_at(commit.offset.prev())
+        && restart_at.is_none()
+        && epoch != commit.epoch
+    {
+        let what = format!(
+            "the record at offset {} has epoch {epoch}, but the committed one had epoch {}",
+            commit.offset.prev(),
+            commit.epoch
+        );
+        return Err(rot(&path, &what));
+    }
+    if let Some(closed) = listing.closed_at.last()
+        && *closed > end
+    {
+        let what = format!("{what}, but it was closed cleanly at offset {closed}");
+        return Err(rot(&path, &what));
+    }
+    // An emptied log file leaves nothing else to compare with.
+    let checkpoint = dir.join(EPOCH_CHECKPOINT_FILE);
+    if log.epochs.is_empty()
+        && restart_at.is_none()
+        && let Some(epochs) = epoch_checkpoint::read(&checkpoint)?
+        && let Some((epoch, start)) = epochs.last()
+        && *start > end
+    {
+        let what = format!(
+            "it is empty, but {} says that epoch {epoch} began at offset {start}",
+            checkpoint.display()
+        );
+        return Err(rot(&path, &what));
+    }
+    Ok(())
+}
+
+/// The control records of the bootstrap snapshot, if there is one that is not empty.
+fn bootstrap_control(dir: &Path, listing: &Listing) -> Result<Option<Vec<ControlRecord>>> {
+    let id = OffsetAndEpoch::BOOTSTRAP;
+    if !listing.checkpoints.contains(&id) {
+        return Ok(None);
+    }
+    let file = SnapshotFile::open(&snapshot::path(dir, id))?;
+    if file.bytes() == 0 {
+        return Ok(None); // Warned of by whoever loads its records.
+    }
+    file.verify().map(|summary| Some(summary.control))
+}
+
+impl Plan {
+    /// Puts the directory in order and opens the log.
+    ///
+    /// # Errors
+    /// When the file system refuses; the next start begins again.
+    pub(crate) fn apply(self, limits: Limits) -> Result<(Log, Recovered)> {
+        let dir = &self.dir;
+        if !dir.exists() {
+            std::fs::create_dir_all(dir).context("create directory", dir)?;
+            atomic::sync_parent(dir)?;
+        }
+        for leftover in &self.leftovers {
+            info!(file = %leftover.display(), "removing a leftover");
+            atomic::remove(leftover)?;
+        }
+        if !self.leftovers.is_empty() {
+            atomic::sync_dir(dir)?;
+        }
+        if !self.has_partition_metadata {
+            partition_metadata::write(&dir.join(PARTITION_METADATA_FILE))?;
+        }
+        if let Some(cut) = &self.log.cut {
+            self.cut_tail(cut)?;
+        }
+        let mut log = self.log;
+        let torn_bytes = log.cut.as_ref().map_or(0, |cut| cut.torn_bytes);
+        if let Some(id) = self.restart_at {
+            restart(dir, &log, id)?;
+            log = FoundLog {
+                start: id.offset,
+                end: id.offset,
+                ..FoundLog::default()
+            };
+        }
+        let epochs = epochs(&log, &self.snapshots);
+        let checkpoint = dir.join(EPOCH_CHECKPOINT_FILE);
+        if epoch_checkpoint::read(&checkpoint)?.as_ref() != Some(&epochs) {
+            epoch_checkpoint::write(&checkpoint, &epochs)?;
+        }
+        let (start, end) = (log.start, log.end);
+        let covered = self.base.as_ref().map_or(Offset(-1), |(offset, _)| *offset);
+        let base = self
+            .base
+            .into_iter()
+            .flat_map(|(offset, records)| records.into_iter().map(move |record| (offset, record)));
+        let behind = log
+            .control
+            .into_iter()
+            .filter(|(offset, _)| *offset > covered);
+        let recovered = Recovered {
+            quorum_state: self.quorum_state,
+            log_start: start,
+            log_end: end,
+            epochs: epochs.clone(),
+            snapshots: self.snapshots,
+            commit: (self.mark.commit.offset > Offset::ZERO).then_some(self.mark.commit),
+            control: base.chain(behind).collect(),
+            torn_bytes,
+        };
+        let log = Log::open(dir, limits, log.segments, start, epochs, end)?;
+        Ok((log, recovered))
+    }
+
+    fn cut_tail(&self, tail: &Cut) -> Result<()> {
+        let path = log_path(&self.dir, tail.base);
+        warn!(
+            file = %path.display(),
+            "cutting a torn tail of {} bytes at byte {} (offset {}): {}",
+            tail.torn_bytes,
+            tail.bytes,
+            self.log.end,
+            tail.fault
+        );
+        for base in tail.dropped.iter().rev() {
+            remove_segment(&log_path(&self.dir, *base))?;
+            atomic::sync_dir(&self.dir)?;
+        }
+        let segment = Segment::open(&self.dir, tail.base, tail.bytes, &[])?;
+        cut(&segment.file, tail.bytes).context("truncate", &path)
+    }
+}
+
+/// Begins the log anew at a snapshot: the new segment first, so that a crash in between is
+/// recognised and the restart done again.
+fn restart(dir: &Path, log: &FoundLog, id: OffsetAndEpoch) -> Result<()> {
+    warn!(
+        "the log ends at offset {} and the newest snapshot is {}-{}: the log begins anew there",
+        log.end, id.offset, id.epoch
+    );
+    drop(Segment::open(dir, id.offset, 0, &[])?);
+    atomic::sync_dir(dir)?;
+    for segment in log.segments.iter().rev() {
+        // A segment with the new one's name held nothing below the snapshot: it is emptied.
+        let path = log_path(dir, segment.base);
+        if segment.base == id.offset {
+            let old = Segment::open(dir, segment.base, 0, &[])?;
+            cut(&old.file, 0).context("truncate", &path)?;
+        } else {
+            remove_segment(&path)?;
+        }
+        atomic::sync_dir(dir)?;
+    }
+    remove_producer_snapshots_above(dir, id.offset)
+}
+
+/// The epochs of the log; of one without records, that of the snapshot which it begins at.
+fn epochs(log: &FoundLog, snapshots: &[OffsetAndEpoch]) -> Vec<(Epoch, Offset)> {
+    if !log.epochs.is_empty() {
+        return log.epochs.clone();
+    }
+    let at_start = snapshots.iter().rev().find(|id| id.offset == log.start);
+    at_start
+        .map(|id| (id.epoch, id.offset))
+        .into_iter()
+        .collect()
+}
