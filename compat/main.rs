@@ -1,1 +1,1 @@
-//! x
+//! kraftd beside real Kafka processes.

@@ -1,4 +1,5 @@
-//! Everything that is tested through the library's public face, in one binary.
+//! Everything that is tested through the library's public face, in one binary; and the tree itself.
 
 mod scenarios;
+mod tidy;
 mod trace;

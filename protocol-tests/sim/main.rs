@@ -1,1 +1,1 @@
-fn main() {}
+//! Simulation runs: seeds in, verdicts out.

@@ -1,0 +1,75 @@
+# The only entry point, for people and for CI. `make` alone prints the targets below; a text
+# behind `##` is a target's line in that table.
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+export CLIPPY_CONF_DIR := $(CURDIR)/protocol-tests/lint
+# The compat tests share two cores with Java servers: a few scenarios at a time.
+COMPAT_THREADS ?= 2
+
+.PHONY: help
+help:
+	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: check
+check: cargo ## compile everything, make nothing
+	cargo check --all-targets
+
+.PHONY: quick
+quick: cargo ## unit tests, protocol-tests and simulation seeds: no Java, no network (T=filter)
+	cargo test --lib --bins --test protocol -- $(T)
+	$(if $(T),,cargo test --test sim)
+
+.PHONY: test
+test: cargo java ## everything: format, lints, docs, quick, compat; what CI runs (T=filter)
+	cargo fmt --check
+	cargo clippy --all-targets -- -D warnings
+	RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --quiet
+	$(MAKE) --no-print-directory quick compat
+
+.PHONY: run
+run: cargo ## build, format ./data if it is new, start one controller on it
+	cargo build
+	@compat/run.sh
+
+.PHONY: demo
+demo: cargo java ## kraftd and a real Kafka broker: create a topic, produce, consume, show the quorum
+	cargo build
+	@compat/demo.sh
+
+.PHONY: fix
+fix: cargo ## apply lints' suggestions and the format: the one target that writes to the tree
+	cargo clippy --fix --allow-dirty --allow-staged --all-targets
+	cargo fmt
+
+.PHONY: sim
+sim: cargo ## deterministic simulation: random seeds, or one with SEED=n
+	cargo test --profile sim --test sim -- $(if $(SEED),--seed $(SEED))
+
+.PHONY: fixtures
+fixtures: java ## record fixtures/ again from real Kafka processes (WHAT=storage|answers|directories)
+	compat/record.sh $(WHAT)
+
+.PHONY: compat
+compat: cargo java ## kraftd beside real Kafka brokers, controllers and tools (T=filter)
+	compat/jars.sh 4.4.0 3.9.2 shell-4.3.1
+	cargo test --test compat -- --test-threads=$(COMPAT_THREADS) $(T)
+
+.PHONY: bench
+bench: cargo java ## memory, start and CreateTopics beside Java's controller, in one run
+	cargo build --release
+	@compat/bench.sh
+
+.PHONY: release
+release: cargo ## the optimised binary and its size
+	cargo build --release
+	@ls -lh target/release/kraftd | awk '{print $$9, $$5}'
+
+# Each missing tool is one sentence and a failure, never a test that is silently left out.
+.PHONY: cargo
+cargo:
+	@command -v cargo >/dev/null || { echo "kraftd is built with Rust 1.95 or newer: 'cargo' is not in PATH." >&2; exit 1; }
+
+.PHONY: java
+java:
+	@command -v javac >/dev/null || { echo "kraftd is tested against real Kafka and needs a JDK 17 or newer: 'javac' is not in PATH." >&2; exit 1; }
+	@command -v mvn >/dev/null || { echo "kraftd is tested against real Kafka and needs Maven to fetch it: 'mvn' is not in PATH." >&2; exit 1; }
