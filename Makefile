@@ -45,6 +45,10 @@ fix: cargo ## apply lints' suggestions and the format: the one target that write
 sim: cargo ## deterministic simulation: random seeds, or one with SEED=n
 	cargo test --profile sim --test sim -- $(if $(SEED),--seed $(SEED))
 
+.PHONY: golden
+golden: cargo ## rewrite the scripted traces; then `git diff` is the review
+	GOLDEN=1 cargo test --test protocol scenario
+
 .PHONY: fixtures
 fixtures: java ## record fixtures/ again from real Kafka processes (WHAT=storage|answers|directories)
 	compat/record.sh $(WHAT)

@@ -1,1 +1,2 @@
 //! Simulation runs: seeds in, verdicts out.
+fn main() {}
