@@ -15,7 +15,7 @@ use crate::types::{ApiError, BrokerEpoch, ErrorCode, NodeId, PartitionId};
 ///
 /// # Errors
 /// STALE_BROKER_EPOCH; POLICY_VIOLATION above the bound of partitions in one request.
-pub fn decide(
+pub(super) fn decide(
     view: &View<'_>,
     version: i16,
     request: AlterPartitionRequest,

@@ -18,7 +18,10 @@ use crate::types::{ApiError, BrokerEpoch, ErrorCode, NodeId, PartitionId, Uuid};
 /// # Errors
 /// UNSUPPORTED_VERSION below 3.7-IV2; STALE_BROKER_EPOCH; POLICY_VIOLATION above the bound of
 /// assignments in one request.
-pub fn decide(view: &View<'_>, request: AssignReplicasToDirsRequest) -> Result<Decision, ApiError> {
+pub(super) fn decide(
+    view: &View<'_>,
+    request: AssignReplicasToDirsRequest,
+) -> Result<Decision, ApiError> {
     let rules = Rules::of(view.image);
     if !rules.metadata_version.directory_assignment() {
         return Err(ApiError::new(

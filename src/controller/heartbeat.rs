@@ -24,7 +24,7 @@ enum State {
 ///
 /// # Errors
 /// STALE_BROKER_EPOCH for an unknown broker or another epoch.
-pub fn decide(
+pub(super) fn decide(
     view: &View<'_>,
     soft: &mut Soft,
     request: BrokerHeartbeatRequest,

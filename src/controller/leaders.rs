@@ -10,7 +10,7 @@ use crate::types::{BrokerEpoch, NodeId, PartitionId, Uuid};
 
 /// Why partitions are looked at again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cause {
+pub(super) enum Cause {
     /// The broker leaves the in-sync sets.
     Leaves(NodeId),
     /// The broker may lead from now on, although the image still has it fenced.
@@ -20,7 +20,7 @@ pub enum Cause {
 }
 
 /// Appends a change for each of `partitions` that needs one.
-pub fn update<'a>(
+pub(super) fn update<'a>(
     view: &View<'a>,
     cause: Cause,
     partitions: impl Iterator<Item = Found<'a>>,
@@ -53,7 +53,7 @@ pub fn update<'a>(
 
 /// A change of one partition with the election and the minimum of in-sync replicas that the topic's
 /// configuration asks for.
-pub fn wanted<'a>(
+pub(super) fn wanted<'a>(
     image: &'a Image,
     settings: &Settings,
     topic: TopicRef<'a>,
@@ -75,7 +75,7 @@ const MIN_ISR: &str = "min.insync.replicas";
 
 /// The effective min.insync.replicas of a topic: never more than its replication factor.
 #[must_use]
-pub fn min_isr(image: &Image, settings: &Settings, topic: TopicRef<'_>) -> usize {
+pub(super) fn min_isr(image: &Image, settings: &Settings, topic: TopicRef<'_>) -> usize {
     let configured = topic_value(image, settings, topic.name(), MIN_ISR)
         .and_then(|value| value.parse::<usize>().ok())
         .unwrap_or(1);
@@ -107,7 +107,12 @@ fn topic_value<'a>(
 }
 
 /// The broker is fenced: it leaves every in-sync set, then its registration changes.
-pub fn fence(view: &View<'_>, id: NodeId, epoch: BrokerEpoch, records: &mut Vec<VersionedRecord>) {
+pub(super) fn fence(
+    view: &View<'_>,
+    id: NodeId,
+    epoch: BrokerEpoch,
+    records: &mut Vec<VersionedRecord>,
+) {
     update(
         view,
         Cause::Leaves(id),
@@ -120,7 +125,7 @@ pub fn fence(view: &View<'_>, id: NodeId, epoch: BrokerEpoch, records: &mut Vec<
 }
 
 /// The broker is unfenced: its registration changes, then leaderless partitions get it.
-pub fn unfence(
+pub(super) fn unfence(
     view: &View<'_>,
     id: NodeId,
     epoch: BrokerEpoch,
@@ -138,7 +143,7 @@ pub fn unfence(
 }
 
 /// The broker asked to leave: leadership moves away (KIP-841).
-pub fn begin_shutdown(
+pub(super) fn begin_shutdown(
     view: &View<'_>,
     id: NodeId,
     epoch: BrokerEpoch,
@@ -163,7 +168,7 @@ pub fn begin_shutdown(
 
 /// A new incarnation registers: what the old one held is given up first. Without proof of a clean
 /// shutdown its replicas are not eligible either.
-pub fn forget_incarnation(
+pub(super) fn forget_incarnation(
     view: &View<'_>,
     id: NodeId,
     clean: bool,
@@ -195,7 +200,7 @@ pub fn forget_incarnation(
 
 /// Directories went offline (KIP-858): replicas there leave the in-sync sets, and the
 /// registration names what is left.
-pub fn lose_directories(
+pub(super) fn lose_directories(
     view: &View<'_>,
     id: NodeId,
     epoch: BrokerEpoch,
@@ -233,7 +238,7 @@ const FENCE: i8 = 1;
 const UNFENCE: i8 = -1;
 
 /// A change of a registration in the lowest version that can say it.
-pub fn registration_change(
+pub(super) fn registration_change(
     version: i16,
     id: NodeId,
     epoch: BrokerEpoch,

@@ -10,13 +10,16 @@ use crate::records::{ProducerIdsRecord, Record, VersionedRecord};
 use crate::types::{ApiError, BrokerEpoch, ErrorCode, NodeId};
 
 /// Ids in one block.
-pub const BLOCK: i64 = 1_000;
+pub(super) const BLOCK: i64 = 1_000;
 
 /// Hands out the next block.
 ///
 /// # Errors
 /// STALE_BROKER_EPOCH; UNKNOWN_SERVER_ERROR when the ids are used up.
-pub fn decide(view: &View<'_>, request: &AllocateProducerIdsRequest) -> Result<Decision, ApiError> {
+pub(super) fn decide(
+    view: &View<'_>,
+    request: &AllocateProducerIdsRequest,
+) -> Result<Decision, ApiError> {
     check_epoch(
         view,
         NodeId(request.broker_id.0),

@@ -19,7 +19,7 @@ use crate::types::{ApiError, BrokerEpoch, ErrorCode, NodeId};
 /// # Errors
 /// INCONSISTENT_CLUSTER_ID, DUPLICATE_BROKER_REGISTRATION, BROKER_ID_NOT_REGISTERED (a ZooKeeper
 /// broker), INVALID_REGISTRATION, UNSUPPORTED_VERSION, checked in this order.
-pub fn decide(
+pub(super) fn decide(
     view: &View<'_>,
     soft: &mut Soft,
     version: i16,
@@ -217,7 +217,7 @@ fn registration(view: &View<'_>, request: BrokerRegistrationRequest) -> Register
 ///
 /// # Errors
 /// STALE_BROKER_EPOCH.
-pub fn check_epoch<'a>(
+pub(super) fn check_epoch<'a>(
     view: &View<'a>,
     id: NodeId,
     epoch: BrokerEpoch,

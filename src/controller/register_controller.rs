@@ -13,7 +13,7 @@ use crate::types::{ApiError, ErrorCode};
 ///
 /// # Errors
 /// UNSUPPORTED_VERSION below 3.7-IV0.
-pub fn decide(
+pub(super) fn decide(
     view: &View<'_>,
     request: ControllerRegistrationRequest,
 ) -> Result<Decision, ApiError> {

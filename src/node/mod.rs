@@ -19,6 +19,8 @@ mod forks;
 mod leader;
 mod serve;
 mod tail;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,0 +1,443 @@
+//! A node with a disk that a test lets complete: the whole way from request to committed reply.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use kafka_protocol::messages::{
+    BrokerId, BrokerRegistrationRequest, ControllerRegistrationRequest, broker_registration_request,
+};
+use kafka_protocol::protocol::StrBytes;
+
+use super::*;
+use crate::controller::{Context, Reply, Request as Asked};
+use crate::raft::{Boot, FetchRequest, QuorumState, RaftConfig, Request as Raft0, VoterNode};
+use crate::records::rpc::BrokerHeartbeatRequest;
+use crate::records::{FeatureLevelRecord, Record};
+use crate::types::{ReplicaKey, Timestamp, Uuid};
+
+const CLUSTER: &str = "MkU3OEVBNTcwNTJENDM2Qg";
+const INCARNATION: Uuid = Uuid::from_u128(0x1111);
+
+/// A node, what it asked of the disk and has not been told yet, and what it answered.
+struct Bench {
+    node: Node,
+    ms: u64,
+    pending: Vec<Command>,
+    log: Vec<(Offset, Offset, Bytes)>,
+    replies: BTreeMap<Ticket, Answer>,
+    published: Published,
+    halted: Option<String>,
+    tickets: u64,
+}
+
+fn feature(name: &str, level: i16) -> VersionedRecord {
+    let record = FeatureLevelRecord {
+        name: name.to_owned(),
+        feature_level: level,
+        ..FeatureLevelRecord::default()
+    };
+    VersionedRecord {
+        version: 0,
+        record: Record::FeatureLevel(record),
+    }
+}
+
+fn settings() -> Settings {
+    Settings {
+        node_id: NodeId(1),
+        cluster_id: CLUSTER.to_owned(),
+        session_timeout_ms: 9_000,
+        heartbeat_interval_ms: 2_000,
+        num_partitions: 1,
+        default_replication_factor: 1,
+        delete_topic_enable: true,
+        idle_interval_ms: 500,
+        static_configs: BTreeMap::new(),
+        supported_features: BTreeMap::new(),
+        static_voters: BTreeSet::new(),
+    }
+}
+
+impl Bench {
+    fn new() -> Self {
+        Self::from_log(Vec::new(), None)
+    }
+
+    /// A node that starts on what another one left.
+    fn from_log(log: Vec<(Offset, Offset, Bytes)>, quorum_state: Option<QuorumState>) -> Self {
+        let node = ReplicaKey {
+            id: NodeId(1),
+            directory: Uuid::from_u128(7),
+        };
+        let endpoints = vec![("CONTROLLER".to_owned(), "localhost".to_owned(), 9093)];
+        let voter = VoterNode {
+            key: ReplicaKey {
+                id: NodeId(1),
+                directory: Uuid::nil(),
+            },
+            endpoints: endpoints.clone(),
+            kraft_versions: (0, 0),
+        };
+        let config = RaftConfig {
+            node,
+            cluster_id: CLUSTER.to_owned(),
+            endpoints,
+            election_timeout_ms: 1_000,
+            fetch_timeout_ms: 2_000,
+            election_backoff_ms_max: 1_000,
+            static_voters: vec![voter],
+            kraft_versions: (0, 1),
+            seed: 1,
+        };
+        let mut epochs: Vec<(Epoch, Offset)> = Vec::new();
+        for (first, _, batch) in &log {
+            let epoch = crate::records::batch::Batch::parse(batch.clone())
+                .unwrap()
+                .epoch();
+            if epochs.last().is_none_or(|(last, _)| *last != epoch) {
+                epochs.push((epoch, *first));
+            }
+        }
+        let boot = Boot {
+            quorum_state,
+            log_end: log.last().map_or(Offset::ZERO, |(_, end, _)| *end),
+            epochs,
+            ..Boot::default()
+        };
+        let registration = ControllerRegistrationRequest::default()
+            .with_controller_id(1)
+            .with_incarnation_id(INCARNATION);
+        let parts = Parts {
+            raft: raft::Raft::new(config, boot, Instant(0)),
+            image: Image::empty(),
+            image_end: Offset::ZERO,
+            settings: settings(),
+            bootstrap: vec![feature("metadata.version", 33), feature("group.version", 1)],
+            registration,
+            seed: 42,
+        };
+        let mut bench = Self {
+            node: Node::new(parts),
+            ms: 0,
+            pending: Vec::new(),
+            log,
+            replies: BTreeMap::new(),
+            published: Published::nothing(),
+            halted: None,
+            tickets: 0,
+        };
+        bench.step(Event::WakeUp);
+        bench
+    }
+
+    /// Up to the active controller with its own registration published.
+    fn active() -> Self {
+        let mut bench = Self::new();
+        bench.settle();
+        assert!(bench.published.active);
+        bench
+    }
+
+    fn step(&mut self, event: Event) {
+        let now = Now {
+            instant: Instant(self.ms),
+            wall: Timestamp(1_000_000 + self.ms as i64),
+        };
+        let mut effects = Vec::new();
+        self.node.step(now, event, &mut effects);
+        for effect in effects {
+            match effect {
+                Effect::Reply { ticket, answer } => {
+                    let twice = self.replies.insert(ticket, answer);
+                    assert!(twice.is_none() || ticket == Ticket::default());
+                }
+                Effect::Disk(command) => self.pending.push(command),
+                Effect::Publish(published) => self.published = *published,
+                Effect::Halt(reason) => self.halted = Some(reason),
+                Effect::Stopped => {}
+            }
+        }
+    }
+
+    /// Completes the oldest command of the disk.
+    fn complete_one(&mut self) -> bool {
+        if self.pending.is_empty() {
+            return false;
+        }
+        let completion = match self.pending.remove(0) {
+            Command::Append {
+                token,
+                first,
+                end,
+                batches,
+                ..
+            } => {
+                self.log.push((first, end, batches));
+                Completion::Appended(token)
+            }
+            Command::SaveQuorumState { token, .. } => Completion::QuorumStateSaved(token),
+            Command::Read {
+                token, from, until, ..
+            } => {
+                let mut batches = Vec::new();
+                for (first, end, batch) in &self.log {
+                    if *end > from && *first < until {
+                        batches.extend_from_slice(batch);
+                    }
+                }
+                Completion::Read {
+                    token,
+                    batches: Bytes::from(batches),
+                }
+            }
+            Command::SaveCommit { .. } => return true,
+            other => panic!("not expected here: {other:?}"),
+        };
+        self.step(Event::Disk(completion));
+        true
+    }
+
+    fn settle(&mut self) {
+        while self.complete_one() {}
+    }
+
+    fn ask(&mut self, version: i16, request: Asked) -> Ticket {
+        self.tickets += 1;
+        let ticket = Ticket(self.tickets);
+        let arrived = Instant(self.ms);
+        let context = Context::default();
+        let request = Request::Controller {
+            version,
+            context,
+            request,
+        };
+        self.step(Event::Request {
+            ticket,
+            arrived,
+            request,
+        });
+        ticket
+    }
+
+    fn register(&mut self, id: i32, incarnation: u128) -> Ticket {
+        let feature = |name, max| {
+            broker_registration_request::Feature::default()
+                .with_name(StrBytes::from_static_str(name))
+                .with_max_supported_version(max)
+        };
+        let request = BrokerRegistrationRequest::default()
+            .with_broker_id(BrokerId(id))
+            .with_cluster_id(StrBytes::from_static_str(CLUSTER))
+            .with_incarnation_id(Uuid::from_u128(incarnation))
+            .with_features(vec![
+                feature("metadata.version", 33),
+                feature("group.version", 1),
+            ])
+            .with_log_dirs(vec![Uuid::from_u128(0x1_0000 + id as u128)]);
+        self.ask(4, Asked::BrokerRegistration(request))
+    }
+
+    fn heartbeat(&mut self, id: i32, epoch: i64, offset: i64, fence: bool) -> Ticket {
+        let request = BrokerHeartbeatRequest {
+            broker_id: id,
+            broker_epoch: epoch,
+            current_metadata_offset: offset,
+            want_fence: fence,
+            ..BrokerHeartbeatRequest::default()
+        };
+        self.ask(1, Asked::BrokerHeartbeat(request))
+    }
+
+    fn reply(&self, ticket: Ticket) -> &Result<Reply, ApiError> {
+        match self.replies.get(&ticket) {
+            Some(Answer::Controller(reply)) => reply,
+            other => panic!("no reply of the controller: {other:?}"),
+        }
+    }
+
+    fn epoch_of_registration(&self, ticket: Ticket) -> i64 {
+        match self.reply(ticket) {
+            Ok(Reply::BrokerRegistration(reply)) => reply.broker_epoch,
+            other => panic!("not registered: {other:?}"),
+        }
+    }
+}
+
+#[test]
+fn a_fresh_node_writes_leader_change_bootstrap_transaction_and_its_own_registration() {
+    let bench = Bench::active();
+    let names: Vec<String> = bench
+        .log
+        .iter()
+        .flat_map(|(_, _, batch)| {
+            let batch = crate::records::batch::Batch::parse(batch.clone()).unwrap();
+            let control = batch.is_control();
+            batch.records().map(move |record| {
+                let value = record.unwrap().value.unwrap();
+                if control {
+                    return "control".to_owned();
+                }
+                let record = VersionedRecord::decode(&value).unwrap().record;
+                record.record_type().name.to_owned()
+            })
+        })
+        .collect();
+    assert_eq!(
+        names,
+        [
+            "control",
+            "BEGIN_TRANSACTION_RECORD",
+            "FEATURE_LEVEL_RECORD",
+            "FEATURE_LEVEL_RECORD",
+            "END_TRANSACTION_RECORD",
+            "REGISTER_CONTROLLER_RECORD"
+        ]
+    );
+    assert_eq!(
+        bench.published.image.features().level("metadata.version"),
+        33
+    );
+    assert!(bench.published.image.controllers().contains_key(&NodeId(1)));
+}
+
+#[test]
+fn a_reply_waits_for_the_disk_and_readers_see_nothing_before_it() {
+    let mut bench = Bench::active();
+    let ticket = bench.register(2, 0xb);
+    assert!(bench.replies.is_empty());
+    assert!(bench.published.image.brokers().is_empty());
+    bench.settle();
+    assert!(bench.epoch_of_registration(ticket) > 0);
+    assert!(bench.published.image.brokers().contains_key(&NodeId(2)));
+}
+
+#[test]
+fn a_reply_without_records_waits_for_what_was_appended_before_it() {
+    let mut bench = Bench::active();
+    let first = bench.register(2, 0xb);
+    bench.settle();
+    let epoch = bench.epoch_of_registration(first);
+    bench.register(3, 0xc);
+    let stale = bench.heartbeat(2, epoch + 1, 0, true);
+    let same = bench.heartbeat(2, epoch, 0, true);
+    assert!(!bench.replies.contains_key(&stale));
+    assert!(!bench.replies.contains_key(&same));
+    bench.settle();
+    assert!(bench.reply(stale).is_err());
+    assert!(bench.reply(same).is_ok());
+}
+
+#[test]
+fn a_silent_broker_is_fenced_after_its_session() {
+    let mut bench = Bench::active();
+    let ticket = bench.register(2, 0xb);
+    bench.settle();
+    let epoch = bench.epoch_of_registration(ticket);
+    bench.heartbeat(2, epoch, epoch, false);
+    bench.settle();
+    assert!(!bench.published.image.broker(NodeId(2)).unwrap().fenced);
+    while bench.ms < 8_900 {
+        bench.ms = bench.node.next_wakeup().0.max(bench.ms + 1);
+        bench.step(Event::WakeUp);
+        bench.settle();
+    }
+    assert!(!bench.published.image.broker(NodeId(2)).unwrap().fenced);
+    while bench.ms < 10_200 {
+        bench.ms = bench.node.next_wakeup().0.max(bench.ms + 1);
+        bench.step(Event::WakeUp);
+        bench.settle();
+    }
+    assert!(bench.published.image.broker(NodeId(2)).unwrap().fenced);
+}
+
+#[test]
+fn the_duplicate_of_a_live_broker_is_refused_and_the_same_incarnation_keeps_its_epoch() {
+    let mut bench = Bench::active();
+    let ticket = bench.register(2, 0xb);
+    bench.settle();
+    let epoch = bench.epoch_of_registration(ticket);
+    bench.heartbeat(2, epoch, epoch, false);
+    let duplicate = bench.register(2, 0xbb);
+    let again = bench.register(2, 0xb);
+    bench.settle();
+    let code = bench.reply(duplicate).as_ref().unwrap_err().code;
+    assert_eq!(code, ErrorCode::DuplicateBrokerRegistration);
+    assert_eq!(bench.epoch_of_registration(again), epoch);
+}
+
+#[test]
+fn a_restart_replays_the_committed_log_before_it_leads() {
+    let mut bench = Bench::active();
+    let ticket = bench.register(2, 0xb);
+    bench.settle();
+    let epoch = bench.epoch_of_registration(ticket);
+    let state = QuorumState {
+        epoch: Epoch(1),
+        leader: Some(NodeId(1)),
+        ..QuorumState::default()
+    };
+    let mut again = Bench::from_log(bench.log, Some(state));
+    let early = again.heartbeat(2, epoch, epoch, false);
+    assert_eq!(
+        again.reply(early).as_ref().unwrap_err().code,
+        ErrorCode::NotController
+    );
+    again.settle();
+    for _ in 0..10 {
+        again.ms = again.node.next_wakeup().0.max(again.ms + 1);
+        again.step(Event::WakeUp);
+        again.settle();
+    }
+    assert!(again.published.active, "{:?}", again.halted);
+    assert_eq!(
+        again.published.image.broker(NodeId(2)).unwrap().epoch.0,
+        epoch
+    );
+    let late = again.heartbeat(2, epoch, epoch, false);
+    again.settle();
+    assert!(again.reply(late).is_ok());
+}
+
+#[test]
+fn an_observer_is_served_from_memory_what_is_not_yet_durable_and_not_told_it_is_committed() {
+    let mut bench = Bench::active();
+    let end = bench.node.raft().log_end();
+    bench.register(2, 0xb);
+    let fetch = FetchRequest {
+        cluster_id: None,
+        replica: ReplicaKey {
+            id: NodeId(2),
+            directory: Uuid::from_u128(9),
+        },
+        current_leader_epoch: 1,
+        fetch_offset: end.0,
+        last_fetched_epoch: 1,
+        high_watermark: end.0,
+        max_wait_ms: 500,
+        max_bytes: 1 << 20,
+    };
+    let request = Request::Raft {
+        listener: Arc::from("CONTROLLER"),
+        request: Raft0::Fetch(fetch),
+    };
+    bench.step(Event::Request {
+        ticket: Ticket(900),
+        arrived: Instant(0),
+        request,
+    });
+    match bench.replies.get(&Ticket(900)) {
+        Some(Answer::Fetch { response, records }) => {
+            assert_eq!(response.high_watermark, end.0);
+            assert!(!records.is_empty());
+        }
+        other => panic!("not served: {other:?}"),
+    }
+}
+
+#[test]
+fn a_failed_write_halts_the_node() {
+    let mut bench = Bench::active();
+    bench.register(2, 0xb);
+    bench.step(Event::Disk(Completion::Failed("disk full".to_owned())));
+    assert_eq!(bench.halted.as_deref(), Some("disk full"));
+}
