@@ -15,7 +15,7 @@ fn check(shape: &Shape, body: &[u8], version: i16) -> Result<usize, ShapeFault> 
 
 /// Bytes of a shape, drawn from a seed. Every value is legal and none is the default of its field
 /// more often than chance has it.
-struct Writer {
+pub(crate) struct Writer {
     draw: SplitMix,
     bytes: Vec<u8>,
     version: i16,
@@ -23,7 +23,7 @@ struct Writer {
 }
 
 impl Writer {
-    fn body(shape: &Shape, version: i16, seed: u64) -> Vec<u8> {
+    pub(crate) fn body(shape: &Shape, version: i16, seed: u64) -> Vec<u8> {
         let mut writer = Self {
             draw: SplitMix::new(seed),
             bytes: Vec::new(),
