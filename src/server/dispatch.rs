@@ -19,7 +19,7 @@ use crate::raft;
 use crate::records::rpc::ApiVersionsRequest;
 use crate::types::{ApiError, ErrorCode};
 
-/// What an element of an array costs when it is decoded, beside its bytes: a guess on the high side.
+/// What an element of an array costs when it is decoded, beside its bytes: guessed high.
 const ELEMENT_BYTES: usize = 128;
 
 /// Who asks, and at which version.
@@ -403,3 +403,7 @@ fn later(asked: Asked, receiver: tokio::sync::oneshot::Receiver<Answer>) -> Late
 #[cfg(test)]
 #[path = "dispatch_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "envelope_tests.rs"]
+mod envelope_tests;

@@ -22,9 +22,9 @@ use crate::types::{Epoch, NodeId, Offset, Uuid};
 const CLUSTER: &str = "MkU3OEVBNTcwNTJENDM2Qg";
 
 /// Keeps what was asked, and is busy as often as told.
-struct FakeCore {
+pub(super) struct FakeCore {
     published: Published,
-    asked: Mutex<Vec<(Request, oneshot::Sender<Answer>)>>,
+    pub(super) asked: Mutex<Vec<(Request, oneshot::Sender<Answer>)>>,
     refusals: Mutex<usize>,
 }
 
@@ -57,7 +57,7 @@ fn published(image: Image) -> Published {
 }
 
 /// The image of the recorded cluster: default features of 4.4.0 and three registered controllers.
-fn recorded_image() -> Image {
+pub(super) fn recorded_image() -> Image {
     let mut records: Vec<Record> = [
         ("metadata.version", 33),
         ("group.version", 1),
@@ -123,13 +123,13 @@ fn settings() -> Settings {
     }
 }
 
-struct Harness {
-    core: Arc<FakeCore>,
-    dispatch: Dispatch,
+pub(super) struct Harness {
+    pub(super) core: Arc<FakeCore>,
+    pub(super) dispatch: Dispatch,
     peer: Peer,
 }
 
-fn harness(image: Image) -> Harness {
+pub(super) fn harness(image: Image) -> Harness {
     let core = Arc::new(FakeCore {
         published: published(image),
         asked: Mutex::new(Vec::new()),
@@ -150,7 +150,7 @@ fn harness(image: Image) -> Harness {
 }
 
 /// A request frame without its length.
-fn frame(key: i16, version: i16, correlation_id: i32, body: &[u8]) -> Bytes {
+pub(super) fn frame(key: i16, version: i16, correlation_id: i32, body: &[u8]) -> Bytes {
     let mut frame = BytesMut::new();
     frame.put_i16(key);
     frame.put_i16(version);
@@ -163,14 +163,14 @@ fn frame(key: i16, version: i16, correlation_id: i32, body: &[u8]) -> Bytes {
     frame.freeze()
 }
 
-fn encoded(message: &impl Encodable, version: i16) -> BytesMut {
+pub(super) fn encoded(message: &impl Encodable, version: i16) -> BytesMut {
     let mut body = BytesMut::new();
     message.encode(&mut body, version).unwrap();
     body
 }
 
 impl Harness {
-    fn start(&mut self, frame: Bytes) -> Result<Started, Closing> {
+    pub(super) fn start(&mut self, frame: Bytes) -> Result<Started, Closing> {
         self.dispatch.admit(&frame[..8])?;
         self.dispatch.weigh(&frame)?;
         self.dispatch.start(&mut self.peer, frame)
@@ -191,7 +191,7 @@ impl Harness {
     }
 
     /// What the core was asked last, to be answered.
-    fn asked(&self) -> (Request, oneshot::Sender<Answer>) {
+    pub(super) fn asked(&self) -> (Request, oneshot::Sender<Answer>) {
         self.core
             .asked
             .lock()
@@ -201,7 +201,7 @@ impl Harness {
     }
 }
 
-async fn later(started: Result<Started, Closing>) -> Bytes {
+pub(super) async fn later(started: Result<Started, Closing>) -> Bytes {
     match started.unwrap() {
         Started::Later(later) => later.await.unwrap(),
         Started::Answer(answer) => answer,
@@ -409,7 +409,7 @@ fn a_body_of_another_shape_ends_the_connection() {
     assert!(at.core.asked.lock().unwrap().is_empty());
 }
 
-fn delete(names: &[&'static str]) -> m::DeleteTopicsRequest {
+pub(super) fn delete(names: &[&'static str]) -> m::DeleteTopicsRequest {
     let names = names
         .iter()
         .map(|name| StrBytes::from_static_str(name).into());
@@ -488,99 +488,6 @@ async fn a_core_that_stays_busy_refuses_with_a_time_out() {
     let mut body = answer.slice(LENGTH_BYTES + 5..);
     let message = m::DeleteTopicsResponse::decode(&mut body, 5).unwrap();
     assert_eq!(message.responses[0].error_code, 7);
-}
-
-/// The principal that a Java broker sends for an anonymous client.
-const ANONYMOUS: &[u8] = b"\x00\x00\x05User\x0aANONYMOUS\x00\x00";
-
-fn envelope(principal: Option<&'static [u8]>, address: &'static [u8], inner: Bytes) -> Bytes {
-    let request = m::EnvelopeRequest::default()
-        .with_request_data(inner)
-        .with_request_principal(principal.map(Bytes::from_static))
-        .with_client_host_address(Bytes::from_static(address));
-    frame(58, 0, 500, &encoded(&request, 0))
-}
-
-fn opened(answer: &Bytes) -> m::EnvelopeResponse {
-    assert_eq!(answer[4..8], 500_i32.to_be_bytes());
-    m::EnvelopeResponse::decode(&mut answer.slice(9..), 0).unwrap()
-}
-
-#[tokio::test]
-async fn an_envelope_carries_the_inner_answer_with_its_header() {
-    let mut at = harness(recorded_image());
-    let inner = frame(20, 5, 9, &encoded(&delete(&["a"]), 5));
-    let started = at.start(envelope(Some(ANONYMOUS), &[127, 0, 0, 1], inner));
-    let (request, reply) = at.asked();
-    let Request::Controller { context, .. } = request else {
-        panic!("for the controller");
-    };
-    assert!(context.forwarded);
-    assert_eq!(context.principal, "User:ANONYMOUS");
-    let answer = controller::Reply::DeleteTopics(m::DeleteTopicsResponse::default());
-    reply.send(Answer::Controller(Ok(answer))).unwrap();
-    let response = opened(&later(started).await);
-    assert_eq!(response.error_code, 0);
-    // Correlation id 9, no tags; then throttle time, no results, no tags.
-    let expected = [0, 0, 0, 9, 0, 0, 0, 0, 0, 1, 0];
-    assert_eq!(response.response_data.as_deref(), Some(&expected[..]));
-}
-
-#[tokio::test]
-async fn not_controller_inside_is_told_by_the_envelope() {
-    let mut at = harness(recorded_image());
-    let inner = frame(20, 5, 9, &encoded(&delete(&["a"]), 5));
-    let started = at.start(envelope(Some(ANONYMOUS), &[0; 16], inner));
-    let (_, reply) = at.asked();
-    let error = ApiError::from(ErrorCode::NotController);
-    reply.send(Answer::Controller(Err(error))).unwrap();
-    let response = opened(&later(started).await);
-    assert_eq!((response.error_code, response.response_data), (41, None));
-}
-
-#[tokio::test]
-async fn envelopes_that_are_wrong_are_refused_by_kind() {
-    let good = frame(20, 5, 9, &encoded(&delete(&["a"]), 5));
-    let heartbeat = frame(52, 0, 9, &[]);
-    let torn = good.slice(..good.len() - 1);
-    let unknown = frame(999, 0, 9, &[]);
-    let metadata = frame(3, 12, 9, &[]);
-    let old = frame(20, 0, 9, &[]);
-    let bad_principal: &[u8] = b"\x00\x01\x05User\x0aANONYMOUS\x00\x00";
-    let local: &[u8] = &[127, 0, 0, 1];
-    for (principal, address, inner, code) in [
-        (None, local, &good, 97),
-        (Some(bad_principal), local, &good, 97),
-        (Some(&ANONYMOUS[..9]), local, &good, 97),
-        (Some(ANONYMOUS), &local[..3], &good, 42),
-        (Some(ANONYMOUS), local, &heartbeat, 42),
-        (Some(ANONYMOUS), local, &metadata, 42),
-        (Some(ANONYMOUS), local, &torn, 35),
-        (Some(ANONYMOUS), local, &unknown, 35),
-        (Some(ANONYMOUS), local, &old, 35),
-        (Some(ANONYMOUS), local, &Bytes::new(), 35),
-    ] {
-        let mut at = harness(recorded_image());
-        let started = at.start(envelope(principal, address, inner.clone()));
-        let response = opened(&later(started).await);
-        assert_eq!(
-            response.error_code, code,
-            "{principal:?} {address:?} {inner:?}"
-        );
-        assert!(at.core.asked.lock().unwrap().is_empty());
-    }
-}
-
-#[test]
-fn an_envelope_weighs_what_its_request_will_cost() {
-    let at = harness(recorded_image());
-    let names = vec!["a"; 1000];
-    let inner = frame(20, 5, 9, &encoded(&delete(&names), 5));
-    let weight = at.dispatch.weigh(&inner).unwrap();
-    let outer = envelope(Some(ANONYMOUS), &[0; 4], inner);
-    let wrapped = at.dispatch.weigh(&outer).unwrap();
-    assert!(weight.bytes > 1000 * ELEMENT_BYTES);
-    assert!(wrapped.bytes > weight.bytes && wrapped.alone);
 }
 
 #[test]

@@ -314,7 +314,7 @@ fn nesting_is_bounded_by_the_table() {
             _ => 0,
         }
     }
-    fn shallow<M>(shape: &Shape, _: std::ops::RangeInclusive<i16>) {
+    fn shallow<M: Default>(shape: &Shape, _: std::ops::RangeInclusive<i16>) {
         assert!(depth(Kind::Struct(shape.fields)) <= 4);
     }
     every_request!(shallow());
