@@ -2,7 +2,8 @@
 //!
 //! A connection is one task. It reads ahead of the answers, within bounds: at most
 //! [`IN_FLIGHT_MAX`] requests wait for their answers, a request whose answer may be large waits
-//! alone, and memory comes from the [`Budget`]. What a peer sends is never trusted and never panics.
+//! alone, and memory comes from the [`Budget`]. What a peer sends is never trusted and never
+//! panics.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;

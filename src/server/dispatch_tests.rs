@@ -56,6 +56,24 @@ fn published(image: Image) -> Published {
     }
 }
 
+/// The port of the controller that was recorded: it differs from recording to recording.
+fn recorded_port() -> u16 {
+    let text = answers("broker-requests.tsv");
+    let after = "\"brokerId\":1,\"host\":\"localhost\",\"port\":";
+    let (_, port) = text
+        .split_once(after)
+        .expect("the controller was described");
+    let digits = port.split(|c: char| !c.is_ascii_digit()).next();
+    digits
+        .and_then(|digits| digits.parse().ok())
+        .expect("a port")
+}
+
+fn answers(file: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/4.4.0/answers");
+    std::fs::read_to_string(path.join(file)).unwrap()
+}
+
 /// The image of the recorded cluster: default features of 4.4.0 and three registered controllers.
 pub(super) fn recorded_image() -> Image {
     let mut records: Vec<Record> = [
@@ -75,7 +93,7 @@ pub(super) fn recorded_image() -> Image {
         })
     })
     .collect();
-    for (controller_id, port) in [(-1, 9093), (1, 23376), (7, 9093)] {
+    for (controller_id, port) in [(-1, 9093), (1, recorded_port()), (7, 9093)] {
         let endpoint = ControllerEndpoint {
             name: "CONTROLLER".to_owned(),
             host: "localhost".to_owned(),
@@ -220,8 +238,7 @@ struct Row {
 
 /// The recorded exchanges of a file whose API is served.
 fn recorded(file: &str) -> Vec<Row> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/4.4.0/answers");
-    let text = std::fs::read_to_string(path.join(file)).unwrap();
+    let text = answers(file);
     let hex = |text: &str| -> Vec<u8> {
         let pairs = text.as_bytes().chunks(2);
         pairs
