@@ -402,7 +402,7 @@ fn later(asked: Asked, receiver: tokio::sync::oneshot::Receiver<Answer>) -> Late
 
 #[cfg(test)]
 #[path = "dispatch_tests.rs"]
-mod tests;
+pub(super) mod tests;
 
 #[cfg(test)]
 #[path = "envelope_tests.rs"]

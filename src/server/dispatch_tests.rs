@@ -22,9 +22,9 @@ use crate::types::{Epoch, NodeId, Offset, Uuid};
 const CLUSTER: &str = "MkU3OEVBNTcwNTJENDM2Qg";
 
 /// Keeps what was asked, and is busy as often as told.
-pub(super) struct FakeCore {
+pub(in crate::server) struct FakeCore {
     published: Published,
-    pub(super) asked: Mutex<Vec<(Request, oneshot::Sender<Answer>)>>,
+    pub(in crate::server) asked: Mutex<Vec<(Request, oneshot::Sender<Answer>)>>,
     refusals: Mutex<usize>,
 }
 
@@ -45,7 +45,7 @@ impl Core for FakeCore {
     }
 }
 
-fn published(image: Image) -> Published {
+pub(in crate::server) fn published(image: Image) -> Published {
     Published {
         image,
         end: Offset(12),
@@ -75,7 +75,7 @@ fn answers(file: &str) -> String {
 }
 
 /// The image of the recorded cluster: default features of 4.4.0 and three registered controllers.
-pub(super) fn recorded_image() -> Image {
+pub(in crate::server) fn recorded_image() -> Image {
     let mut records: Vec<Record> = [
         ("metadata.version", 33),
         ("group.version", 1),
@@ -113,7 +113,7 @@ pub(super) fn recorded_image() -> Image {
     image
 }
 
-fn settings() -> Settings {
+pub(in crate::server) fn settings() -> Settings {
     let features = [
         ("group.version", (0, 1)),
         ("kraft.version", (0, 1)),
@@ -141,13 +141,13 @@ fn settings() -> Settings {
     }
 }
 
-pub(super) struct Harness {
-    pub(super) core: Arc<FakeCore>,
+pub(in crate::server) struct Harness {
+    pub(in crate::server) core: Arc<FakeCore>,
     pub(super) dispatch: Dispatch,
     peer: Peer,
 }
 
-pub(super) fn harness(image: Image) -> Harness {
+pub(in crate::server) fn harness(image: Image) -> Harness {
     let core = Arc::new(FakeCore {
         published: published(image),
         asked: Mutex::new(Vec::new()),
@@ -168,7 +168,7 @@ pub(super) fn harness(image: Image) -> Harness {
 }
 
 /// A request frame without its length.
-pub(super) fn frame(key: i16, version: i16, correlation_id: i32, body: &[u8]) -> Bytes {
+pub(in crate::server) fn frame(key: i16, version: i16, correlation_id: i32, body: &[u8]) -> Bytes {
     let mut frame = BytesMut::new();
     frame.put_i16(key);
     frame.put_i16(version);
@@ -181,7 +181,7 @@ pub(super) fn frame(key: i16, version: i16, correlation_id: i32, body: &[u8]) ->
     frame.freeze()
 }
 
-pub(super) fn encoded(message: &impl Encodable, version: i16) -> BytesMut {
+pub(in crate::server) fn encoded(message: &impl Encodable, version: i16) -> BytesMut {
     let mut body = BytesMut::new();
     message.encode(&mut body, version).unwrap();
     body
@@ -209,7 +209,7 @@ impl Harness {
     }
 
     /// What the core was asked last, to be answered.
-    pub(super) fn asked(&self) -> (Request, oneshot::Sender<Answer>) {
+    pub(in crate::server) fn asked(&self) -> (Request, oneshot::Sender<Answer>) {
         self.core
             .asked
             .lock()
@@ -219,7 +219,7 @@ impl Harness {
     }
 }
 
-pub(super) async fn later(started: Result<Started, Closing>) -> Bytes {
+pub(in crate::server) async fn later(started: Result<Started, Closing>) -> Bytes {
     match started.unwrap() {
         Started::Later(later) => later.await.unwrap(),
         Started::Answer(answer) => answer,
@@ -370,7 +370,7 @@ fn the_clients_software_is_remembered() {
         .with_client_software_name(StrBytes::from_static_str("kafka-java"))
         .with_client_software_version(StrBytes::from_static_str("4.4.0"));
     at.answered(18, 4, &encoded(&request, 4)).unwrap();
-    assert_eq!(at.peer.client.to_string(), "c, kafka-java 4.4.0");
+    assert_eq!(at.peer.client.to_string(), "client id c, kafka-java 4.4.0");
 }
 
 #[test]
@@ -426,7 +426,7 @@ fn a_body_of_another_shape_ends_the_connection() {
     assert!(at.core.asked.lock().unwrap().is_empty());
 }
 
-pub(super) fn delete(names: &[&'static str]) -> m::DeleteTopicsRequest {
+pub(in crate::server) fn delete(names: &[&'static str]) -> m::DeleteTopicsRequest {
     let names = names
         .iter()
         .map(|name| StrBytes::from_static_str(name).into());

@@ -266,4 +266,4 @@ impl Drop for Open {
 
 #[cfg(test)]
 #[path = "listener_tests.rs"]
-mod tests;
+pub(super) mod tests;
