@@ -12,7 +12,9 @@
 pub mod activation;
 mod alter_partition;
 mod assign_dirs;
+pub mod configs;
 mod create_partitions;
+mod create_topics;
 mod delete_topics;
 mod heartbeat;
 pub mod heartbeats;
@@ -25,6 +27,7 @@ pub mod placement;
 mod producer_ids;
 mod register_broker;
 mod register_controller;
+mod topic_names;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -180,8 +183,12 @@ requests! {
     BrokerRegistration: km::BrokerRegistrationRequest => km::BrokerRegistrationResponse;
     ControllerRegistration:
         km::ControllerRegistrationRequest => km::ControllerRegistrationResponse;
+    AlterConfigs: km::AlterConfigsRequest => km::AlterConfigsResponse;
     CreatePartitions: km::CreatePartitionsRequest => km::CreatePartitionsResponse;
+    CreateTopics: km::CreateTopicsRequest => km::CreateTopicsResponse;
     DeleteTopics: km::DeleteTopicsRequest => km::DeleteTopicsResponse;
+    IncrementalAlterConfigs:
+        km::IncrementalAlterConfigsRequest => km::IncrementalAlterConfigsResponse;
 }
 
 /// Decides one request at the given request version. The caller has checked that this node leads.
@@ -193,7 +200,7 @@ pub fn decide(
     view: &View<'_>,
     soft: &mut Soft,
     version: i16,
-    _context: &Context,
+    context: &Context,
     request: Request,
 ) -> Result<Decision, ApiError> {
     match request {
@@ -203,8 +210,13 @@ pub fn decide(
         Request::BrokerHeartbeat(body) => heartbeat::decide(view, soft, body),
         Request::BrokerRegistration(body) => register_broker::decide(view, soft, version, body),
         Request::ControllerRegistration(body) => register_controller::decide(view, body),
+        Request::AlterConfigs(body) => configs::legacy::decide(view, context, &body),
         Request::CreatePartitions(body) => create_partitions::decide(view, soft, body),
+        Request::CreateTopics(body) => create_topics::decide(view, soft, context, body),
         Request::DeleteTopics(body) => delete_topics::decide(view, soft, version, &body),
+        Request::IncrementalAlterConfigs(body) => {
+            configs::incremental::decide(view, context, &body)
+        }
     }
 }
 

@@ -266,8 +266,8 @@ mod tests {
     }
 
     #[test]
-    fn leaders_are_even_over_unfenced_brokers_of_equal_racks() {
-        let usable = brokers(&[(Some("a"), &[0, 1], &[]), (Some("b"), &[2, 3], &[])]);
+    fn leaders_are_even_over_the_unfenced_brokers_of_one_rack() {
+        let usable = brokers(&[(None, &[0, 1, 2, 3], &[4])]);
         let mut led = [0; 4];
         for replicas in placed(5, &usable, 400, 2) {
             led[usize::try_from(replicas[0]).unwrap()] += 1;

@@ -317,6 +317,7 @@ fn too_large(records: usize) -> ApiError {
 /// How long a request may have waited in queues before it starts, in milliseconds.
 fn queue_limit_ms(request: &Request, settings: &controller::Settings) -> Option<u64> {
     let asked = match request {
+        Request::CreateTopics(body) => body.timeout_ms,
         Request::DeleteTopics(body) => body.timeout_ms,
         Request::CreatePartitions(body) => body.timeout_ms,
         Request::BrokerHeartbeat(_) => return Some(settings.heartbeat_interval_ms / 2),

@@ -60,6 +60,7 @@ fn encode_raft(response: Response, version: i16, out: &mut BytesMut) -> anyhow::
 
 fn encode_reply(reply: Reply, version: i16, out: &mut BytesMut) -> anyhow::Result<()> {
     match reply {
+        Reply::AlterConfigs(reply) => reply.encode(out, version),
         Reply::AllocateProducerIds(reply) => reply.encode(out, version),
         Reply::AlterPartition(reply) => reply.encode(out, version),
         Reply::AssignReplicasToDirs(reply) => reply.encode(out, version),
@@ -68,6 +69,8 @@ fn encode_reply(reply: Reply, version: i16, out: &mut BytesMut) -> anyhow::Resul
         Reply::BrokerRegistration(reply) => reply.encode(out, version),
         Reply::ControllerRegistration(reply) => reply.encode(out, version),
         Reply::CreatePartitions(reply) => reply.encode(out, version),
+        Reply::CreateTopics(reply) => reply.encode(out, version),
         Reply::DeleteTopics(reply) => reply.encode(out, version),
+        Reply::IncrementalAlterConfigs(reply) => reply.encode(out, version),
     }
 }

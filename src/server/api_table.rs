@@ -7,11 +7,11 @@ use bytes::Bytes;
 use kafka_protocol::messages as m;
 use kafka_protocol::protocol::Decodable;
 
+use super::api_versions::ApiVersionsRequest;
 use super::dispatch::{Call, Ctx, Local};
 use super::shape::Shape;
 use super::{refusals, shapes, wire};
 use crate::controller;
-use crate::records::rpc::{self, Message};
 use crate::types::ApiError;
 
 /// The key of ApiVersions, which is special in many ways.
@@ -166,13 +166,20 @@ pub(crate) static TABLE: &[Api] = &[
         alone: false,
         shape: &shapes::API_VERSIONS,
         decode: |body, ctx| {
-            let request = rpc::ApiVersionsRequest::decode(&body, ctx.version)?;
+            let request = ApiVersionsRequest::decode(&body, ctx.version);
+            let request = request.map_err(|fault| anyhow::anyhow!("{fault}"))?;
             Ok(Call::Local(Local::ApiVersions(request)))
         },
         refuse: |_, version, error| refusals::refuse_api_versions(version, error),
     },
+    controller!(19 CreateTopics 2-7 CREATE_TOPICS, true, m::CreateTopicsRequest),
     controller!(20 DeleteTopics 1-6 DELETE_TOPICS, true, m::DeleteTopicsRequest),
+    controller!(33 AlterConfigs 0-2 ALTER_CONFIGS, true, m::AlterConfigsRequest),
     controller!(37 CreatePartitions 0-3 CREATE_PARTITIONS, true, m::CreatePartitionsRequest),
+    controller!(
+        44 IncrementalAlterConfigs 0-1 INCREMENTAL_ALTER_CONFIGS, true,
+        m::IncrementalAlterConfigsRequest
+    ),
     raft!(52 Vote 0-2 VOTE, |request: VoteRequest, ctx| {
         wire::vote_request(request, ctx.cluster_id)
     }),
@@ -188,7 +195,6 @@ pub(crate) static TABLE: &[Api] = &[
             wire::describe_quorum_request(request)
         })
     },
-    controller!(56 AlterPartition 2-3 ALTER_PARTITION, false, m::AlterPartitionRequest),
     Api {
         // The answer is an inner answer: its own weight is not known before it is opened.
         alone: true,
@@ -201,31 +207,6 @@ pub(crate) static TABLE: &[Api] = &[
         })
     },
     local!(60 DescribeCluster 0-2 DESCRIBE_CLUSTER, m::DescribeClusterRequest),
-    controller!(62 BrokerRegistration 0-4 BROKER_REGISTRATION, false,
-        m::BrokerRegistrationRequest),
-    Api {
-        key: 63,
-        name: "BrokerHeartbeat",
-        min: 0,
-        max: 2,
-        forwardable: false,
-        alone: false,
-        shape: &shapes::BROKER_HEARTBEAT,
-        decode: |body, ctx| {
-            let request = rpc::BrokerHeartbeatRequest::decode(&body, ctx.version)?;
-            Ok(Call::controller(
-                controller::Request::BrokerHeartbeat(request),
-                ctx,
-            ))
-        },
-        refuse: |_, version, error| refusals::refuse_broker_heartbeat(version, error),
-    },
-    controller!(67 AllocateProducerIds 0-0 ALLOCATE_PRODUCER_IDS, false,
-        m::AllocateProducerIdsRequest),
-    controller!(70 ControllerRegistration 0-0 CONTROLLER_REGISTRATION, false,
-        m::ControllerRegistrationRequest),
-    controller!(73 AssignReplicasToDirs 0-0 ASSIGN_REPLICAS_TO_DIRS, false,
-        m::AssignReplicasToDirsRequest),
 ];
 
 #[cfg(test)]

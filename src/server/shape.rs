@@ -427,4 +427,4 @@ enum Width {
 
 #[cfg(test)]
 #[path = "shape_tests.rs"]
-pub(crate) mod tests;
+mod tests;

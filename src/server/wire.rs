@@ -333,13 +333,13 @@ pub(crate) fn fetch_response(
 
 /// The part of a snapshot that answers a FetchSnapshot.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct SnapshotChunk {
+pub struct SnapshotChunk {
     /// Size of the whole snapshot in bytes.
-    pub(crate) size: i64,
+    pub size: i64,
     /// Where `bytes` begin in it.
-    pub(crate) position: i64,
+    pub position: i64,
     /// The bytes; they may cut a batch.
-    pub(crate) bytes: Bytes,
+    pub bytes: Bytes,
 }
 
 /// FetchSnapshot (59).

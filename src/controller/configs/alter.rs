@@ -1,0 +1,230 @@
+//! What incremental and legacy changes have in common: the rules that a changed resource must
+//! meet, in the order in which Kafka's controller asks them.
+
+use std::collections::BTreeMap;
+
+use super::{client_metrics, group, topic};
+use crate::controller::{Context, View, levels, topic_names};
+use crate::image::{ConfigResource, Image, configs};
+use crate::records::{ClearElrRecord, ConfigRecord, Record, VersionedRecord};
+use crate::types::{ApiError, ErrorCode, NodeId};
+
+/// A log's record holds strings of up to 32,767 bytes in the formats of older peers.
+const VALUE_LENGTH_MAX: usize = 32_767;
+
+const MIN_ISR: &str = "min.insync.replicas";
+const CORDONED: &str = "cordoned.log.dirs";
+
+/// A key's new value; `None` deletes it.
+pub(super) type Change = (String, Option<String>);
+
+/// Java's type ids that a request may name and a controller stores.
+pub(super) fn is_stored(kind: i8) -> bool {
+    [
+        configs::TOPIC,
+        configs::BROKER,
+        configs::CLIENT_METRICS,
+        configs::GROUP,
+    ]
+    .contains(&kind)
+}
+
+/// Checks the changes of one resource. `implicit` are deletions of keys that the request does not
+/// name. A `new` topic is being created by the same request, so it need not exist.
+pub(super) fn check(
+    view: &View<'_>,
+    context: &Context,
+    resource: &ConfigResource,
+    new: bool,
+    changes: &[Change],
+    implicit: &[Change],
+) -> Result<(), ApiError> {
+    let before = view.image.config(resource);
+    let mut after: BTreeMap<String, String> = before
+        .into_iter()
+        .flat_map(|map| map.iter())
+        .map(|(key, value)| (key.to_owned(), value.to_owned()))
+        .collect();
+    for (key, value) in changes {
+        check_change(view, context, resource, key, value.as_deref())?;
+        match value {
+            None => {
+                after.remove(key);
+            }
+            Some(value) if value.encode_utf16().count() > VALUE_LENGTH_MAX => {
+                return Err(invalid(
+                    "The configuration value cannot be added because it exceeds the maximum \
+                     value size of 32767 bytes.",
+                ));
+            }
+            Some(value) => {
+                after.insert(key.clone(), value.clone());
+            }
+        }
+    }
+    for (key, _) in implicit {
+        check_change(view, context, resource, key, None)?;
+        after.remove(key);
+    }
+    check_values(view, resource, &after)?;
+    if new {
+        return Ok(());
+    }
+    check_exists(view, resource)
+}
+
+/// The records of changes.
+pub(super) fn records(resource: &ConfigResource, changes: Vec<Change>) -> Vec<VersionedRecord> {
+    let record = |(name, value)| {
+        let record = ConfigRecord {
+            resource_type: resource.kind,
+            resource_name: resource.name.clone(),
+            name,
+            value,
+            ..ConfigRecord::default()
+        };
+        Record::Config(record).at(0)
+    };
+    changes.into_iter().map(record).collect()
+}
+
+/// The records that forget eligible leader replicas where the smallest ISR changes (KIP-966): who
+/// was eligible under the old number may not be under the new one.
+pub(super) fn clear_elr(image: &Image, records: &[VersionedRecord]) -> Vec<VersionedRecord> {
+    if !levels::elr_enabled(image) {
+        return Vec::new();
+    }
+    let clears = |versioned: &VersionedRecord| match &versioned.record {
+        Record::Config(config) if config.name == MIN_ISR => {
+            let topic_name = if config.resource_type == configs::TOPIC {
+                config.resource_name.clone()
+            } else {
+                String::new()
+            };
+            let record = ClearElrRecord {
+                topic_name,
+                ..ClearElrRecord::default()
+            };
+            Some(Record::ClearElr(record).at(0))
+        }
+        _ => None,
+    };
+    records.iter().filter_map(clears).collect()
+}
+
+/// What one key of a broker may not become.
+fn check_change(
+    view: &View<'_>,
+    context: &Context,
+    resource: &ConfigResource,
+    key: &str,
+    value: Option<&str>,
+) -> Result<(), ApiError> {
+    if resource.kind != configs::BROKER {
+        return Ok(());
+    }
+    if key == MIN_ISR && levels::elr_enabled(view.image) {
+        if !resource.name.is_empty() {
+            return Err(invalid(
+                "Broker-level min.insync.replicas cannot be altered while ELR is enabled.",
+            ));
+        }
+        if value.is_none() {
+            return Err(invalid(
+                "Cluster-level min.insync.replicas cannot be removed while ELR is enabled.",
+            ));
+        }
+    }
+    if key == CORDONED {
+        if levels::metadata_version(view.image) < levels::CORDONED_LOG_DIRS {
+            return Err(invalid(
+                "The cordoned.log.dirs configuration value cannot be set because it requires \
+                 metadata.version >= 4.3-IV0",
+            ));
+        }
+        let before = view
+            .image
+            .config(resource)
+            .and_then(|map| map.get(CORDONED));
+        // A broker has checked the directories' names before it forwarded the request.
+        if !context.forwarded && !is_subset(value.unwrap_or_default(), before.unwrap_or_default()) {
+            return Err(invalid(
+                "When updating cordoned.log.dirs via controllers,  the new value must be a \
+                 subset of the current configuration value.",
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn is_subset(value: &str, of: &str) -> bool {
+    let of = super::definition::list(of);
+    super::definition::list(value)
+        .iter()
+        .all(|item| of.contains(item))
+}
+
+fn check_values(
+    view: &View<'_>,
+    resource: &ConfigResource,
+    after: &BTreeMap<String, String>,
+) -> Result<(), ApiError> {
+    let name = resource.name.as_str();
+    match resource.kind {
+        configs::TOPIC => {
+            if name.is_empty() {
+                return Err(request("Default topic resources are not allowed."));
+            }
+            topic_names::check(name)
+                .map_err(|message| ApiError::new(ErrorCode::InvalidTopicException, message))?;
+            let before = view.image.config(resource);
+            topic::validate(view.image, view.settings, before, after)
+        }
+        configs::BROKER if name.is_empty() => Ok(()),
+        configs::BROKER => match name.parse::<i32>() {
+            Ok(id) if id < 0 => Err(request("Invalid negative broker ID.")),
+            Ok(_) => Ok(()),
+            Err(_) => Err(request("Unable to parse broker name as a base 10 number.")),
+        },
+        configs::CLIENT_METRICS => client_metrics::validate(name, after),
+        _ => {
+            if name.is_empty() {
+                return Err(request("Default group resources are not allowed."));
+            }
+            group::validate(view.settings, after)
+        }
+    }
+}
+
+fn check_exists(view: &View<'_>, resource: &ConfigResource) -> Result<(), ApiError> {
+    let name = resource.name.as_str();
+    match resource.kind {
+        configs::TOPIC if view.image.topic_by_name(name).is_none() => Err(ApiError::new(
+            ErrorCode::UnknownTopicOrPartition,
+            format!("The topic '{name}' does not exist."),
+        )),
+        configs::BROKER if !name.is_empty() => {
+            let id = NodeId(name.parse().unwrap_or(-1));
+            let known = view.image.broker(id).is_some()
+                || view.image.controllers().contains_key(&id)
+                || view.settings.static_voters.contains(&id)
+                || view.settings.node_id == id;
+            if known {
+                return Ok(());
+            }
+            Err(ApiError::new(
+                ErrorCode::BrokerIdNotRegistered,
+                format!("No node with id {id} found."),
+            ))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn invalid(message: &str) -> ApiError {
+    ApiError::new(ErrorCode::InvalidConfig, message)
+}
+
+fn request(message: &str) -> ApiError {
+    ApiError::new(ErrorCode::InvalidRequest, message)
+}

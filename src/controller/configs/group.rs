@@ -1,0 +1,341 @@
+//! The keys of groups (KIP-848, KIP-932, KIP-1071).
+
+use std::collections::BTreeMap;
+
+use super::definition::{Check, Definition, Kind, Value, list};
+use super::server_keys;
+use crate::controller::Settings;
+use crate::types::{ApiError, ErrorCode};
+
+/// A key of a group.
+#[derive(Clone, Copy, Debug)]
+pub struct GroupKey {
+    /// Type, default and range.
+    pub definition: Definition,
+    /// The broker's key that gives the default.
+    pub synonym: Option<&'static str>,
+    /// True for a key that is shown only where it is set.
+    pub internal: bool,
+}
+
+const fn key(name: &'static str, kind: Kind, default: &'static str, check: Check) -> GroupKey {
+    GroupKey {
+        definition: Definition {
+            name,
+            kind,
+            default: Some(default),
+            check,
+        },
+        synonym: None,
+        internal: false,
+    }
+}
+
+impl GroupKey {
+    const fn like(self, synonym: &'static str) -> Self {
+        Self {
+            synonym: Some(synonym),
+            ..self
+        }
+    }
+
+    const fn internal(self) -> Self {
+        Self {
+            internal: true,
+            ..self
+        }
+    }
+}
+
+const ISOLATION: &[&str] = &["read_committed", "read_uncommitted"];
+
+const ASSIGNOR_NAME: GroupKey = GroupKey {
+    definition: Definition {
+        name: "streams.assignor.name",
+        kind: Kind::String,
+        default: None,
+        check: Check::Any,
+    },
+    synonym: Some("group.streams.assignors"),
+    internal: false,
+};
+
+/// Every key of a group in release 4.4. The order decides which of several bad values is told.
+#[rustfmt::skip]
+pub const KEYS: &[GroupKey] = &[
+    key("consumer.session.timeout.ms", Kind::Int, "45000", Check::AtLeast(1))
+        .like("group.consumer.session.timeout.ms"),
+    key("consumer.heartbeat.interval.ms", Kind::Int, "5000", Check::AtLeast(1))
+        .like("group.consumer.heartbeat.interval.ms"),
+    key("consumer.assignment.interval.ms", Kind::Int, "1000", Check::AtLeast(0))
+        .like("group.consumer.assignment.interval.ms"),
+    key("consumer.assignor.offload.enable", Kind::Boolean, "true", Check::Any)
+        .like("group.consumer.assignor.offload.enable")
+        .internal(),
+    key("share.session.timeout.ms", Kind::Int, "45000", Check::AtLeast(1))
+        .like("group.share.session.timeout.ms"),
+    key("share.heartbeat.interval.ms", Kind::Int, "5000", Check::AtLeast(1))
+        .like("group.share.heartbeat.interval.ms"),
+    key("share.record.lock.duration.ms", Kind::Int, "30000", Check::AtLeast(1000))
+        .like("group.share.record.lock.duration.ms"),
+    key("share.delivery.count.limit", Kind::Int, "5", Check::AtLeast(2))
+        .like("group.share.delivery.count.limit"),
+    key("share.partition.max.record.locks", Kind::Int, "2000", Check::AtLeast(100))
+        .like("group.share.partition.max.record.locks"),
+    key("share.auto.offset.reset", Kind::String, "latest", Check::OffsetReset),
+    key("share.isolation.level", Kind::String, "read_uncommitted", Check::OneOf(ISOLATION)),
+    key("share.renew.acknowledge.enable", Kind::Boolean, "true", Check::Any),
+    key("share.assignment.interval.ms", Kind::Int, "1000", Check::AtLeast(0))
+        .like("group.share.assignment.interval.ms"),
+    key("share.assignor.offload.enable", Kind::Boolean, "true", Check::Any)
+        .like("group.share.assignor.offload.enable")
+        .internal(),
+    key("streams.session.timeout.ms", Kind::Int, "45000", Check::AtLeast(1))
+        .like("group.streams.session.timeout.ms"),
+    key("streams.heartbeat.interval.ms", Kind::Int, "5000", Check::AtLeast(1))
+        .like("group.streams.heartbeat.interval.ms"),
+    key("streams.num.standby.replicas", Kind::Int, "0", Check::AtLeast(0))
+        .like("group.streams.num.standby.replicas"),
+    key("streams.initial.rebalance.delay.ms", Kind::Int, "3000", Check::AtLeast(0))
+        .like("group.streams.initial.rebalance.delay.ms"),
+    key("streams.assignment.interval.ms", Kind::Int, "1000", Check::AtLeast(0))
+        .like("group.streams.assignment.interval.ms"),
+    key("streams.assignor.offload.enable", Kind::Boolean, "true", Check::Any)
+        .like("group.streams.assignor.offload.enable")
+        .internal(),
+    key("streams.task.offset.interval.ms", Kind::Int, "60000", Check::AtLeast(1))
+        .like("group.streams.task.offset.interval.ms")
+        .internal(),
+    key("streams.num.warmup.replicas", Kind::Int, "2", Check::AtLeast(0))
+        .like("group.streams.num.warmup.replicas")
+        .internal(),
+    key("streams.rack.aware.assignment.tags", Kind::List, "", Check::UniqueList)
+        .like("group.streams.rack.aware.assignment.tags"),
+    key("streams.acceptable.recovery.lag", Kind::Long, "10000", Check::AtLeast(0))
+        .like("group.streams.acceptable.recovery.lag")
+        .internal(),
+    ASSIGNOR_NAME,
+    key("errors.deadletterqueue.topic.name", Kind::String, "", Check::Any),
+    key("errors.deadletterqueue.copy.record.enable", Kind::Boolean, "false", Check::Any),
+];
+
+/// A bound that another key of the node's file sets.
+enum Bound {
+    Range(&'static str, &'static str),
+    Max(&'static str),
+    Min(&'static str),
+}
+
+/// The bounds of keys, in the order in which they are asked.
+#[rustfmt::skip]
+const BOUNDS: &[(&str, Bound)] = &[
+    (
+        "consumer.heartbeat.interval.ms",
+        Bound::Range(
+            "group.consumer.min.heartbeat.interval.ms",
+            "group.consumer.max.heartbeat.interval.ms",
+        ),
+    ),
+    (
+        "consumer.session.timeout.ms",
+        Bound::Range(
+            "group.consumer.min.session.timeout.ms",
+            "group.consumer.max.session.timeout.ms",
+        ),
+    ),
+    (
+        "consumer.assignment.interval.ms",
+        Bound::Range(
+            "group.consumer.min.assignment.interval.ms",
+            "group.consumer.max.assignment.interval.ms",
+        ),
+    ),
+    (
+        "share.heartbeat.interval.ms",
+        Bound::Range(
+            "group.share.min.heartbeat.interval.ms",
+            "group.share.max.heartbeat.interval.ms",
+        ),
+    ),
+    (
+        "share.session.timeout.ms",
+        Bound::Range("group.share.min.session.timeout.ms", "group.share.max.session.timeout.ms"),
+    ),
+    (
+        "share.record.lock.duration.ms",
+        Bound::Range(
+            "group.share.min.record.lock.duration.ms",
+            "group.share.max.record.lock.duration.ms",
+        ),
+    ),
+    (
+        "share.delivery.count.limit",
+        Bound::Range(
+            "group.share.min.delivery.count.limit",
+            "group.share.max.delivery.count.limit",
+        ),
+    ),
+    (
+        "share.partition.max.record.locks",
+        Bound::Range(
+            "group.share.min.partition.max.record.locks",
+            "group.share.max.partition.max.record.locks",
+        ),
+    ),
+    (
+        "share.assignment.interval.ms",
+        Bound::Range(
+            "group.share.min.assignment.interval.ms",
+            "group.share.max.assignment.interval.ms",
+        ),
+    ),
+    (
+        "streams.heartbeat.interval.ms",
+        Bound::Range(
+            "group.streams.min.heartbeat.interval.ms",
+            "group.streams.max.heartbeat.interval.ms",
+        ),
+    ),
+    (
+        "streams.session.timeout.ms",
+        Bound::Range(
+            "group.streams.min.session.timeout.ms",
+            "group.streams.max.session.timeout.ms",
+        ),
+    ),
+    ("streams.num.standby.replicas", Bound::Max("group.streams.max.standby.replicas")),
+    (
+        "streams.assignment.interval.ms",
+        Bound::Range(
+            "group.streams.min.assignment.interval.ms",
+            "group.streams.max.assignment.interval.ms",
+        ),
+    ),
+    ("streams.task.offset.interval.ms", Bound::Min("group.streams.min.task.offset.interval.ms")),
+    ("streams.num.warmup.replicas", Bound::Max("group.streams.max.warmup.replicas")),
+];
+
+/// A number of the node's file, or the key's default.
+fn server_number(settings: &Settings, name: &str) -> i64 {
+    let Some(definition) = server_keys::find(name).map(server_keys::ServerKey::definition) else {
+        return 0;
+    };
+    let set = settings.static_configs.get(name).map(String::as_str);
+    let read = |text| match definition.read(text) {
+        Ok(Value::Number(number)) => Some(number),
+        _ => None,
+    };
+    let default = || definition.default.and_then(read).unwrap_or(0);
+    set.and_then(read).unwrap_or_else(default)
+}
+
+/// Checks the whole configuration of a group against its own rules and this node's bounds.
+pub(super) fn validate(
+    settings: &Settings,
+    own: &BTreeMap<String, String>,
+) -> Result<(), ApiError> {
+    check(settings, own).map_err(|message| ApiError::new(ErrorCode::InvalidConfig, message))
+}
+
+fn check(settings: &Settings, own: &BTreeMap<String, String>) -> Result<(), String> {
+    let known = |name: &str| KEYS.iter().any(|key| key.definition.name == name);
+    if let Some(name) = own.keys().find(|name| !known(name)) {
+        return Err(format!("Unknown group config name: {name}"));
+    }
+    let tags = own.get("streams.rack.aware.assignment.tags");
+    let mut tags: Vec<String> = tags.map(|text| list(text)).unwrap_or_default();
+    let tag_count = tags.len();
+    tags.sort_unstable();
+    tags.dedup();
+    if tags.len() != tag_count {
+        return Err(
+            "streams.rack.aware.assignment.tags must not contain duplicate tag keys.".into(),
+        );
+    }
+    let mut values = BTreeMap::new();
+    for key in KEYS {
+        if let Some(text) = own.get(key.definition.name) {
+            values.insert(key.definition.name, key.definition.read(text)?);
+        }
+    }
+    for (name, bound) in BOUNDS {
+        if let Some(Value::Number(number)) = values.get(name) {
+            check_bound(settings, name, *number, bound)?;
+        }
+    }
+    check_assignor(settings, &values)?;
+    for kind in ["consumer", "share", "streams"] {
+        check_session(settings, &values, kind)?;
+    }
+    match values.get("errors.deadletterqueue.topic.name") {
+        Some(Value::Text(name)) if name.starts_with("__") => {
+            Err("errors.deadletterqueue.topic.name: DLQ topic name must not start with '__'".into())
+        }
+        _ => Ok(()),
+    }
+}
+
+fn check_bound(settings: &Settings, name: &str, number: i64, bound: &Bound) -> Result<(), String> {
+    match bound {
+        Bound::Range(min, max) => {
+            let (min, max) = (server_number(settings, min), server_number(settings, max));
+            if number < min || number > max {
+                return Err(format!(
+                    "{name} must be in the range {min} to {max} inclusive."
+                ));
+            }
+        }
+        Bound::Max(max) => {
+            let max = server_number(settings, max);
+            if number > max {
+                return Err(format!("{name} must be less than or equal to {max}"));
+            }
+        }
+        Bound::Min(min) => {
+            let min = server_number(settings, min);
+            if number < min {
+                return Err(format!("{name} must be greater than or equal to {min}"));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn check_assignor(settings: &Settings, values: &BTreeMap<&str, Value>) -> Result<(), String> {
+    let Some(Value::Text(name)) = values.get("streams.assignor.name") else {
+        return Ok(());
+    };
+    let registered = settings.static_configs.get("group.streams.assignors");
+    let registered = list(registered.map_or("sticky", String::as_str));
+    if registered.contains(name) {
+        return Ok(());
+    }
+    Err(format!(
+        "streams.assignor.name '{name}' is not a registered task assignor. Registered assignors \
+         are: [{}].",
+        registered.join(", ")
+    ))
+}
+
+/// A session outlives the time between two heartbeats.
+fn check_session(
+    settings: &Settings,
+    values: &BTreeMap<&str, Value>,
+    kind: &str,
+) -> Result<(), String> {
+    let session = format!("{kind}.session.timeout.ms");
+    let heartbeat = format!("{kind}.heartbeat.interval.ms");
+    let own = |name: &str| match values.get(name) {
+        Some(Value::Number(number)) => Some(*number),
+        _ => None,
+    };
+    if own(&session).is_none() && own(&heartbeat).is_none() {
+        return Ok(());
+    }
+    let or_server =
+        |name: &str| own(name).unwrap_or_else(|| server_number(settings, &format!("group.{name}")));
+    if or_server(&session) > or_server(&heartbeat) {
+        return Ok(());
+    }
+    Err(format!("{session} must be greater than {heartbeat}"))
+}

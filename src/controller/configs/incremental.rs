@@ -1,0 +1,259 @@
+//! IncrementalAlterConfigs (KIP-339): single keys are set, deleted, appended to, subtracted from.
+
+use indexmap::IndexMap;
+use kafka_protocol::messages::incremental_alter_configs_request::AlterableConfig;
+use kafka_protocol::messages::incremental_alter_configs_response::AlterConfigsResourceResponse;
+use kafka_protocol::messages::{IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse};
+use kafka_protocol::protocol::StrBytes;
+
+use super::definition::{Definition, Kind};
+use super::{alter, server_keys, topic};
+use crate::controller::{Context, Decision, Reply, View, bounded, bounded_items};
+use crate::image::{ConfigResource, configs};
+use crate::records::VersionedRecord;
+use crate::types::{ApiError, ErrorCode, NodeId};
+
+/// The type id of the loggers of a node's process; never stored.
+const BROKER_LOGGER: i8 = 8;
+
+/// What happens to one key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Operation {
+    /// The value replaces the old one; `None` deletes it, as Java has it.
+    Set(Option<String>),
+    /// The key falls back to its default.
+    Delete,
+    /// The items are added to the list unless they are in it.
+    Append(String),
+    /// The items are taken out of the list.
+    Subtract(String),
+}
+
+/// Whose configuration changes.
+#[derive(Clone, Copy, Debug)]
+pub enum Subject<'a> {
+    /// A resource that must exist.
+    Known(&'a ConfigResource),
+    /// A topic that the same request creates.
+    New(&'a ConfigResource),
+}
+
+impl<'a> Subject<'a> {
+    const fn resource(self) -> &'a ConfigResource {
+        match self {
+            Self::Known(resource) | Self::New(resource) => resource,
+        }
+    }
+}
+
+/// Operations by key.
+pub type Operations = IndexMap<String, Operation>;
+
+/// The rule of IncrementalAlterConfigs v0 and v1: each resource succeeds or fails as a whole.
+///
+/// # Errors
+/// `POLICY_VIOLATION` when the request is too large.
+pub(in crate::controller) fn decide(
+    view: &View<'_>,
+    context: &Context,
+    request: &IncrementalAlterConfigsRequest,
+) -> Result<Decision, ApiError> {
+    bounded_items(request.resources.len())?;
+    let mut by_resource: IndexMap<(i8, &str), Option<&[AlterableConfig]>> = IndexMap::new();
+    let mut responses = Vec::with_capacity(request.resources.len());
+    for resource in &request.resources {
+        let key = (resource.resource_type, resource.resource_name.as_str());
+        if key.0 == BROKER_LOGGER {
+            responses.push(response(key, Err(refuse_logger(view, key.1))));
+        } else if !alter::is_stored(key.0) {
+            responses.push(response(key, Err(unknown_type(key.0))));
+        } else {
+            by_resource
+                .entry(key)
+                .and_modify(|known| *known = None)
+                .or_insert(Some(&resource.configs));
+        }
+    }
+    let mut records = Vec::new();
+    for ((kind, name), altered) in by_resource {
+        let made = match altered {
+            None => Err(duplicate()),
+            Some(altered) => {
+                let name = name.to_owned();
+                let resource = ConfigResource { kind, name };
+                operations(altered).and_then(|operations| {
+                    alter_resource(view, context, Subject::Known(&resource), &operations)
+                })
+            }
+        };
+        responses.push(response(
+            (kind, name),
+            made.map(|made| records.extend(made)),
+        ));
+        bounded(&records)?;
+    }
+    records.extend(alter::clear_elr(view.image, &records));
+    bounded(&records)?;
+    if request.validate_only {
+        records.clear();
+    }
+    let reply = IncrementalAlterConfigsResponse::default().with_responses(responses);
+    Ok(Decision::atomic(
+        records,
+        Reply::IncrementalAlterConfigs(reply),
+    ))
+}
+
+/// The records for the operations on one resource, with those that forget eligible leaders.
+///
+/// # Errors
+/// Why the changed configuration is not valid.
+pub(in crate::controller) fn alter_and_clear_elr(
+    view: &View<'_>,
+    context: &Context,
+    subject: Subject<'_>,
+    operations: &Operations,
+) -> Result<Vec<VersionedRecord>, ApiError> {
+    let mut records = alter_resource(view, context, subject, operations)?;
+    records.extend(alter::clear_elr(view.image, &records));
+    Ok(records)
+}
+
+fn alter_resource(
+    view: &View<'_>,
+    context: &Context,
+    subject: Subject<'_>,
+    operations: &Operations,
+) -> Result<Vec<VersionedRecord>, ApiError> {
+    let resource = subject.resource();
+    let before = view.image.config(resource);
+    let mut changes = Vec::new();
+    for (key, operation) in operations {
+        let old = before.and_then(|map| map.get(key));
+        let new = applied(resource.kind, key, old, operation)?;
+        // A broker reads key files again when its configuration is written, changed or not.
+        if old != new.as_deref() || resource.kind == configs::BROKER {
+            changes.push((key.clone(), new));
+        }
+    }
+    let new = matches!(subject, Subject::New(_));
+    alter::check(view, context, resource, new, &changes, &[])?;
+    Ok(alter::records(resource, changes))
+}
+
+fn applied(
+    kind: i8,
+    key: &str,
+    old: Option<&str>,
+    operation: &Operation,
+) -> Result<Option<String>, ApiError> {
+    let (verb, items) = match operation {
+        Operation::Set(value) => return Ok(value.clone()),
+        Operation::Delete => return Ok(None),
+        Operation::Append(items) => ("APPEND", items),
+        Operation::Subtract(items) => ("SUBTRACT", items),
+    };
+    let definition = definition(kind, key);
+    let Some(definition) = definition.filter(|definition| definition.kind == Kind::List) else {
+        return Err(ApiError::new(
+            ErrorCode::InvalidConfig,
+            format!("Can't {verb} to key {key} because its type is not LIST."),
+        ));
+    };
+    let base = old.or(definition.default).unwrap_or_default();
+    let mut parts: Vec<&str> = base.split(',').filter(|part| !part.is_empty()).collect();
+    for item in java_split(items) {
+        let at = parts.iter().position(|part| *part == item);
+        match (operation, at) {
+            (Operation::Append(_), None) => parts.push(item),
+            (Operation::Subtract(_), Some(at)) => {
+                parts.remove(at);
+            }
+            _ => {}
+        }
+    }
+    Ok(Some(parts.join(",")))
+}
+
+/// The parts between commas without the empty ones at the end; one empty part of an empty text.
+fn java_split(text: &str) -> impl Iterator<Item = &str> {
+    let kept = if text.is_empty() {
+        text
+    } else {
+        text.trim_end_matches(',')
+    };
+    let all_commas = kept.is_empty() && !text.is_empty();
+    kept.split(',').skip(usize::from(all_commas))
+}
+
+/// The definition of a key, for the two types of resources whose keys Kafka's controller knows the
+/// types of.
+fn definition(kind: i8, key: &str) -> Option<Definition> {
+    match kind {
+        configs::TOPIC => topic::definition(key).copied(),
+        configs::BROKER => server_keys::find(key).map(server_keys::ServerKey::definition),
+        _ => None,
+    }
+}
+
+/// The last operation on each key.
+fn operations(altered: &[AlterableConfig]) -> Result<Operations, ApiError> {
+    let mut operations = Operations::with_capacity(altered.len());
+    for config in altered {
+        let key = config.name.as_str().to_owned();
+        let value = config.value.as_ref().map(|value| value.as_str().to_owned());
+        // Java fails here with a null pointer and loses its leadership.
+        let items = || {
+            value.clone().ok_or_else(|| {
+                let message = format!("Null value not supported for : {key}");
+                ApiError::new(ErrorCode::InvalidRequest, message)
+            })
+        };
+        let operation = match config.config_operation {
+            0 => Operation::Set(value),
+            1 => Operation::Delete,
+            2 => Operation::Append(items()?),
+            3 => Operation::Subtract(items()?),
+            other => {
+                let message = format!("Unknown configuration operation {other} for key {key}.");
+                return Err(ApiError::new(ErrorCode::InvalidRequest, message));
+            }
+        };
+        operations.insert(key, operation);
+    }
+    Ok(operations)
+}
+
+/// Loggers belong to a process, and this process has none that a name from Java could mean.
+fn refuse_logger(view: &View<'_>, name: &str) -> ApiError {
+    let own = view.settings.node_id;
+    let message = match name.parse::<i32>() {
+        Err(_) => format!("Node id must be an integer, but it is: {name}"),
+        Ok(id) if NodeId(id) != own => {
+            format!("Unexpected node id. Expected {own}, but received {name}")
+        }
+        Ok(_) => "Log levels of this controller cannot be changed through the protocol.".into(),
+    };
+    ApiError::new(ErrorCode::InvalidRequest, message)
+}
+
+pub(super) fn unknown_type(kind: i8) -> ApiError {
+    let message = format!("Unknown resource type {kind}.");
+    ApiError::new(ErrorCode::UnsupportedVersion, message)
+}
+
+pub(super) fn duplicate() -> ApiError {
+    ApiError::new(ErrorCode::InvalidRequest, "Duplicate resource.")
+}
+
+fn response(key: (i8, &str), result: Result<(), ApiError>) -> AlterConfigsResourceResponse {
+    let response = AlterConfigsResourceResponse::default()
+        .with_resource_type(key.0)
+        .with_resource_name(StrBytes::from_string(key.1.to_owned()));
+    match result {
+        Ok(()) => response,
+        Err(error) => response
+            .with_error_code(error.code.code())
+            .with_error_message(error.message.map(StrBytes::from_string)),
+    }
+}

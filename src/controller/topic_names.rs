@@ -1,0 +1,48 @@
+//! Which names a topic can have.
+
+/// Kafka's limit: the name is part of a directory's name on every broker.
+const NAME_LENGTH_MAX: usize = 249;
+
+/// Checks a topic's name: 1 to 249 of ASCII letters and digits, `.`, `_` and `-`, and not `.` or
+/// `..`.
+///
+/// # Errors
+/// The sentence for `INVALID_TOPIC_EXCEPTION`.
+pub(super) fn check(name: &str) -> Result<(), String> {
+    let reason = if name.is_empty() {
+        "the empty string is not allowed".into()
+    } else if name == "." {
+        "'.' is not allowed".into()
+    } else if name == ".." {
+        "'..' is not allowed".into()
+    } else if name.encode_utf16().count() > NAME_LENGTH_MAX {
+        format!("the length of '{name}' is longer than the max allowed length {NAME_LENGTH_MAX}")
+    } else if !name.bytes().all(is_legal) {
+        format!(
+            "'{name}' contains one or more characters other than ASCII alphanumerics, '.', '_' \
+             and '-'"
+        )
+    } else {
+        return Ok(());
+    };
+    Err(format!("Topic name is invalid: {reason}"))
+}
+
+const fn is_legal(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::check;
+
+    #[test]
+    fn names_at_the_edges() {
+        for good in ["a", "A-9_.", "...", "__consumer_offsets", &"x".repeat(249)] {
+            assert_eq!(check(good), Ok(()), "{good}");
+        }
+        for bad in ["", ".", "..", "a b", "a/b", "é", "a\0", &"x".repeat(250)] {
+            assert!(check(bad).is_err(), "{bad}");
+        }
+    }
+}
