@@ -7,12 +7,12 @@ use kraftd::raft::{
 use kraftd::types::{NodeId, OffsetAndEpoch, ReplicaKey};
 
 /// `3@20` is epoch 3 up to offset 20, as a snapshot id or the end of an epoch.
-pub fn end(id: OffsetAndEpoch) -> String {
+pub(crate) fn end(id: OffsetAndEpoch) -> String {
     format!("{}@{}", id.epoch, id.offset)
 }
 
 /// An id with its directory's number, `1.d11`, or alone if the directory is not known.
-pub fn key(key: ReplicaKey) -> String {
+pub(crate) fn key(key: ReplicaKey) -> String {
     if key.directory.is_nil() {
         key.id.to_string()
     } else {
@@ -46,7 +46,7 @@ fn hint(hint: &LeaderHint) -> String {
 }
 
 /// Election state as `quorum-state` holds it.
-pub fn quorum_state(state: &QuorumState) -> String {
+pub(crate) fn quorum_state(state: &QuorumState) -> String {
     format!(
         "v{} epoch={} leader={} voted={} voters={}",
         state.kraft_version,
@@ -159,7 +159,7 @@ fn response(response: &Response) -> String {
 }
 
 /// What is written, in one line.
-pub fn write(write: &Write) -> String {
+pub(crate) fn write(write: &Write) -> String {
     match write {
         Write::Append {
             first, end, epoch, ..
@@ -183,7 +183,7 @@ pub fn write(write: &Write) -> String {
 }
 
 /// An output, one line and an indented one for each thing that it carries.
-pub fn output(output: &Output) -> Vec<String> {
+pub(crate) fn output(output: &Output) -> Vec<String> {
     match output {
         Output::Write {
             token,
@@ -239,7 +239,7 @@ pub fn output(output: &Output) -> Vec<String> {
 }
 
 /// An input in one line.
-pub fn input(input: &Input) -> String {
+pub(crate) fn input(input: &Input) -> String {
     match input {
         Input::Request {
             ticket, request, ..

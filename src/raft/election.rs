@@ -52,7 +52,10 @@ impl Raft {
         }
         self.check_voter(request.voter)?;
         let up_to_date = (request.last_epoch, request.last_offset) >= self.log.position();
+        // A peer with our own id is a mistake or a lie. A vote for it would read as one for this
+        // node after a restart, which would then lead an epoch that it gave away.
         let granted = self.intact()
+            && request.candidate.id != self.config.node.id
             && vote::grant(
                 self.role.stance(),
                 request.pre_vote,

@@ -7,11 +7,11 @@ use bytes::Bytes;
 use kafka_protocol::messages as m;
 use kafka_protocol::protocol::Decodable;
 
-use super::api_versions::ApiVersionsRequest;
 use super::dispatch::{Call, Ctx, Local};
 use super::shape::Shape;
 use super::{refusals, shapes, wire};
 use crate::controller;
+use crate::records::rpc::{self, Message};
 use crate::types::ApiError;
 
 /// The key of ApiVersions, which is special in many ways.
@@ -166,8 +166,7 @@ pub(crate) static TABLE: &[Api] = &[
         alone: false,
         shape: &shapes::API_VERSIONS,
         decode: |body, ctx| {
-            let request = ApiVersionsRequest::decode(&body, ctx.version);
-            let request = request.map_err(|fault| anyhow::anyhow!("{fault}"))?;
+            let request = rpc::ApiVersionsRequest::decode(&body, ctx.version)?;
             Ok(Call::Local(Local::ApiVersions(request)))
         },
         refuse: |_, version, error| refusals::refuse_api_versions(version, error),
@@ -195,6 +194,7 @@ pub(crate) static TABLE: &[Api] = &[
             wire::describe_quorum_request(request)
         })
     },
+    controller!(56 AlterPartition 2-3 ALTER_PARTITION, false, m::AlterPartitionRequest),
     Api {
         // The answer is an inner answer: its own weight is not known before it is opened.
         alone: true,
@@ -207,6 +207,31 @@ pub(crate) static TABLE: &[Api] = &[
         })
     },
     local!(60 DescribeCluster 0-2 DESCRIBE_CLUSTER, m::DescribeClusterRequest),
+    controller!(62 BrokerRegistration 0-4 BROKER_REGISTRATION, false,
+        m::BrokerRegistrationRequest),
+    Api {
+        key: 63,
+        name: "BrokerHeartbeat",
+        min: 0,
+        max: 2,
+        forwardable: false,
+        alone: false,
+        shape: &shapes::BROKER_HEARTBEAT,
+        decode: |body, ctx| {
+            let request = rpc::BrokerHeartbeatRequest::decode(&body, ctx.version)?;
+            Ok(Call::controller(
+                controller::Request::BrokerHeartbeat(request),
+                ctx,
+            ))
+        },
+        refuse: |_, version, error| refusals::refuse_broker_heartbeat(version, error),
+    },
+    controller!(67 AllocateProducerIds 0-0 ALLOCATE_PRODUCER_IDS, false,
+        m::AllocateProducerIdsRequest),
+    controller!(70 ControllerRegistration 0-0 CONTROLLER_REGISTRATION, false,
+        m::ControllerRegistrationRequest),
+    controller!(73 AssignReplicasToDirs 0-0 ASSIGN_REPLICAS_TO_DIRS, false,
+        m::AssignReplicasToDirsRequest),
 ];
 
 #[cfg(test)]

@@ -4,7 +4,6 @@
 //! code, and the range of ApiVersions itself. Version 5 may say which cluster and node the client
 //! means (KIP-1242); a controller does not compare them, it only refuses one without the other.
 
-use bytes::Bytes;
 use kafka_protocol::messages::ApiVersionsResponse;
 use kafka_protocol::messages::api_versions_response::{
     ApiVersion, FinalizedFeatureKey, SupportedFeatureKey,
@@ -13,7 +12,7 @@ use kafka_protocol::protocol::StrBytes;
 
 use super::api_table::{API_VERSIONS_KEY, TABLE};
 use super::core::Published;
-use super::shape::{Cursor, ShapeFault};
+use crate::records::rpc::ApiVersionsRequest;
 use crate::types::ErrorCode;
 
 /// The feature that lives in control records.
@@ -21,50 +20,14 @@ const KRAFT_VERSION: &str = "kraft.version";
 /// Below this version features whose lowest level is 0 are hidden: old clients refuse a 0.
 const ZERO_FEATURES_SINCE: i16 = 4;
 
-/// The body of a request.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct ApiVersionsRequest {
-    /// KIP-511, from v3 on.
-    pub(crate) software_name: String,
-    /// KIP-511, from v3 on.
-    pub(crate) software_version: String,
-    /// From v5 on.
-    pub(crate) cluster_id: Option<String>,
-    /// From v5 on; -1 is none.
-    pub(crate) node_id: i32,
-}
-
-impl ApiVersionsRequest {
-    /// Reads a body whose shape was checked.
-    ///
-    /// # Errors
-    /// A string is not UTF-8.
-    pub(crate) fn decode(body: &Bytes, version: i16) -> Result<Self, ShapeFault> {
-        let mut request = Self {
-            software_name: String::new(),
-            software_version: String::new(),
-            cluster_id: None,
-            node_id: -1,
-        };
-        let mut cursor = Cursor::new(body);
-        if version >= 3 {
-            request.software_name = cursor.compact_string()?.unwrap_or_default();
-            request.software_version = cursor.compact_string()?.unwrap_or_default();
-        }
-        if version >= 5 {
-            request.cluster_id = cursor.compact_string()?;
-            request.node_id = cursor.int32()?;
-        }
-        Ok(request)
-    }
-
-    /// Whether the request makes sense at `version`.
-    fn is_valid(&self, version: i16) -> bool {
-        let identity = version < 5 || self.cluster_id.is_some() == (self.node_id != -1);
-        let software =
-            version < 3 || (is_word(&self.software_name) && is_word(&self.software_version));
-        identity && software
-    }
+/// Whether the request makes sense at `version`.
+fn is_valid(request: &ApiVersionsRequest, version: i16) -> bool {
+    let identity = version < 5 || request.cluster_id.is_some() == (request.node_id != -1);
+    let software = [
+        &request.client_software_name,
+        &request.client_software_version,
+    ];
+    identity && (version < 3 || software.into_iter().all(|text| is_word(text)))
 }
 
 /// KIP-511: letters, digits, `-` and `.`, the first and the last a letter or a digit.
@@ -94,7 +57,7 @@ pub(crate) fn answer<'a>(
     published: &Published,
     supported: impl Iterator<Item = (&'a str, (i16, i16))>,
 ) -> ApiVersionsResponse {
-    if !request.is_valid(version) {
+    if !is_valid(request, version) {
         return ApiVersionsResponse::default().with_error_code(ErrorCode::InvalidRequest.code());
     }
     let response = ApiVersionsResponse::default().with_api_keys(

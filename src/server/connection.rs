@@ -1,8 +1,9 @@
 //! One connection: frames in, answers out in the order of the requests.
 //!
-//! A connection is one task. It reads ahead of the answers, within bounds: at most [`IN_FLIGHT_MAX`]
-//! requests wait for their answers, a request whose answer may be large waits alone, and memory
-//! comes from the [`Budget`]. What a peer sends is never trusted and never panics.
+//! A connection is one task. It reads ahead of the answers, within bounds: at most
+//! [`IN_FLIGHT_MAX`] requests wait for their answers, a request whose answer may be large waits
+//! alone, and memory comes from the [`Budget`]. What a peer sends is never trusted and never
+//! panics.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -28,6 +29,8 @@ const READ_BYTES_MIN: usize = 1024;
 const BUSY_RETRY: Duration = Duration::from_millis(5);
 /// When to give up and answer with a retriable error.
 const BUSY_MAX: Duration = Duration::from_secs(2);
+/// How much of a peer's text goes into a log line.
+const PRINTED_CHARS_MAX: usize = 100;
 /// A frame above this is copied out of the read buffer's way, so that the buffer stays small.
 const BUFFER_KEPT_BYTES: usize = 64 * 1024;
 
@@ -96,14 +99,25 @@ pub(crate) struct ClientInfo {
     pub(crate) software: Option<(String, String)>,
 }
 
+/// For logs: nothing that a peer sends may end a line or fill a disk.
 impl std::fmt::Display for ClientInfo {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(self.client_id.as_deref().unwrap_or("no client id"))?;
+        match &self.client_id {
+            Some(id) => write!(f, "client id {}", printable(id))?,
+            None => f.write_str("no client id")?,
+        }
         match &self.software {
-            Some((name, version)) => write!(f, ", {name} {version}"),
+            Some((name, version)) => write!(f, ", {} {}", printable(name), printable(version)),
             None => Ok(()),
         }
     }
+}
+
+/// The beginning of a peer's text, on one line.
+fn printable(text: &str) -> String {
+    let shown: String = text.chars().take(PRINTED_CHARS_MAX).collect();
+    let more = if shown.len() < text.len() { "..." } else { "" };
+    format!("{}{more}", shown.escape_debug())
 }
 
 /// The bounds of every connection.

@@ -330,3 +330,15 @@ async fn a_peer_that_goes_away_while_a_request_waits_ends_the_connection() {
     at.client.shutdown().await.unwrap();
     assert!(matches!(at.ended().await, Closing::Quiet(why) if why.contains("peer closed")));
 }
+
+#[test]
+fn what_a_peer_calls_itself_stays_on_one_short_line() {
+    let client = ClientInfo {
+        client_id: Some(format!("a\nb{}", "x".repeat(1000))),
+        software: Some(("librdkafka".to_owned(), "2.1\u{7}".to_owned())),
+    };
+    let shown = client.to_string();
+    assert!(shown.starts_with("client id a\\nbxxx"), "{shown}");
+    assert!(shown.ends_with("xxx..., librdkafka 2.1\\u{7}"), "{shown}");
+    assert!(shown.len() < 200);
+}

@@ -8,7 +8,7 @@ use kafka_protocol::messages as m;
 use kafka_protocol::protocol::Encodable;
 
 use super::api_table::{self, API_VERSIONS_KEY, Api};
-use super::api_versions::{self, ApiVersionsRequest};
+use super::api_versions;
 use super::connection::{Closing, Later, Peer, Service, Started, Weight};
 use super::core::{Answer, Busy, Core, Request};
 use super::envelope::{self, Forwarded, Principal};
@@ -16,9 +16,10 @@ use super::frame::{self, HeaderStart};
 use super::{answers, describe_cluster};
 use crate::controller::{self, Settings};
 use crate::raft;
+use crate::records::rpc::ApiVersionsRequest;
 use crate::types::{ApiError, ErrorCode};
 
-/// What an element of an array costs when it is decoded, beside its bytes: a guess on the high side.
+/// What an element of an array costs when it is decoded, beside its bytes: guessed high.
 const ELEMENT_BYTES: usize = 128;
 
 /// Who asks, and at which version.
@@ -284,7 +285,10 @@ impl Dispatch {
                 let supported = supported.map(|(name, range)| (name.as_str(), *range));
                 let answer = api_versions::answer(&request, version, &published, supported);
                 if version >= 3 && answer.error_code == 0 {
-                    let software = (request.software_name, request.software_version);
+                    let software = (
+                        request.client_software_name,
+                        request.client_software_version,
+                    );
                     peer.client.software = Some(software);
                 }
                 // Version 5 changed the request only.
@@ -398,4 +402,8 @@ fn later(asked: Asked, receiver: tokio::sync::oneshot::Receiver<Answer>) -> Late
 
 #[cfg(test)]
 #[path = "dispatch_tests.rs"]
-mod tests;
+pub(super) mod tests;
+
+#[cfg(test)]
+#[path = "envelope_tests.rs"]
+mod envelope_tests;

@@ -154,8 +154,8 @@ pub(crate) fn wrap(inner: Bytes) -> EnvelopeResponse {
     EnvelopeResponse::default().with_response_data(Some(inner))
 }
 
-/// An envelope that says why there is no inner answer. NOT_CONTROLLER belongs here as well: it makes
-/// the broker look for the active controller and send the request again.
+/// An envelope that says why there is no inner answer. NOT_CONTROLLER belongs here as well: it
+/// makes the broker look for the active controller and send the request again.
 pub(crate) fn refuse(code: ErrorCode) -> EnvelopeResponse {
     EnvelopeResponse::default()
         .with_response_data(None)

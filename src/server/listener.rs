@@ -263,3 +263,7 @@ impl Drop for Open {
         self.0.open.fetch_sub(1, Ordering::Relaxed);
     }
 }
+
+#[cfg(test)]
+#[path = "listener_tests.rs"]
+pub(super) mod tests;

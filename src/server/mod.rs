@@ -1,4 +1,17 @@
 //! Listeners: bytes of sockets to requests of the core, answers to bytes.
+//!
+//! ```text
+//! listener -> connection -> dispatch -> core (a trait; `runtime` has the real one)
+//!                |             |
+//!              frame      api_table: one row an API -> shape check, decoder, refusal
+//! ```
+//!
+//! Nothing that a peer sends reaches `kafka-protocol` before its shape is checked, allocates by a
+//! count that was only announced, or panics. A peer that sends garbage loses its connection and
+//! costs one counted warning.
+//!
+//! A new API is a shape in `shapes`, a row in `api_table`, a refusal in `refusals` and a line in
+//! `answers`; ApiVersions and dispatch follow.
 
 mod answers;
 mod api_table;
@@ -194,3 +207,7 @@ impl Server {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "server_tests.rs"]
+mod tests;

@@ -35,6 +35,15 @@ pub(crate) fn refuse_api_versions(version: i16, error: &ApiError) -> anyhow::Res
     Ok(body)
 }
 
+/// BrokerHeartbeat is decoded by our own code, and no version of it has a sentence.
+pub(crate) fn refuse_broker_heartbeat(version: i16, error: &ApiError) -> anyhow::Result<BytesMut> {
+    let response = m::BrokerHeartbeatResponse::default().with_error_code(error.code.code());
+    let mut body = BytesMut::new();
+    // Version 2 changed the request only.
+    response.encode(&mut body, version.min(1))?;
+    Ok(body)
+}
+
 fn sentence(error: &ApiError) -> Option<StrBytes> {
     error.message.clone().map(StrBytes::from_string)
 }

@@ -427,4 +427,4 @@ enum Width {
 
 #[cfg(test)]
 #[path = "shape_tests.rs"]
-mod tests;
+pub(crate) mod tests;

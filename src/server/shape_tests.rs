@@ -15,7 +15,7 @@ fn check(shape: &Shape, body: &[u8], version: i16) -> Result<usize, ShapeFault> 
 
 /// Bytes of a shape, drawn from a seed. Every value is legal and none is the default of its field
 /// more often than chance has it.
-struct Writer {
+pub(crate) struct Writer {
     draw: SplitMix,
     bytes: Vec<u8>,
     version: i16,
@@ -23,7 +23,7 @@ struct Writer {
 }
 
 impl Writer {
-    fn body(shape: &Shape, version: i16, seed: u64) -> Vec<u8> {
+    pub(crate) fn body(shape: &Shape, version: i16, seed: u64) -> Vec<u8> {
         let mut writer = Self {
             draw: SplitMix::new(seed),
             bytes: Vec::new(),
@@ -314,7 +314,7 @@ fn nesting_is_bounded_by_the_table() {
             _ => 0,
         }
     }
-    fn shallow<M>(shape: &Shape, _: std::ops::RangeInclusive<i16>) {
+    fn shallow<M: Default>(shape: &Shape, _: std::ops::RangeInclusive<i16>) {
         assert!(depth(Kind::Struct(shape.fields)) <= 4);
     }
     every_request!(shallow());

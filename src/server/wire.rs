@@ -333,13 +333,13 @@ pub(crate) fn fetch_response(
 
 /// The part of a snapshot that answers a FetchSnapshot.
 #[derive(Clone, Debug, Default)]
-pub struct SnapshotChunk {
+pub(crate) struct SnapshotChunk {
     /// Size of the whole snapshot in bytes.
-    pub size: i64,
+    pub(crate) size: i64,
     /// Where `bytes` begin in it.
-    pub position: i64,
+    pub(crate) position: i64,
     /// The bytes; they may cut a batch.
-    pub bytes: Bytes,
+    pub(crate) bytes: Bytes,
 }
 
 /// FetchSnapshot (59).

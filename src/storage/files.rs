@@ -4,6 +4,9 @@
 //! place behind them, only as far as the log is durable, and synced once a second: it may lag, it is
 //! never ahead. Reads are handed over in order, so they see all appends submitted before them.
 
+#[cfg(test)]
+mod tests;
+
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -354,10 +357,6 @@ impl Writer {
                 }
                 self.log.truncate(end)?;
                 self.durable = self.log.end();
-                epoch_checkpoint::write(
-                    &self.options.dir.join(EPOCH_CHECKPOINT_FILE),
-                    self.log.epochs(),
-                )?;
                 self.epoch_written = self.log.epochs().last().map(|(epoch, _)| *epoch);
                 self.teller.tell(Completion::Truncated(token));
             }

@@ -183,13 +183,6 @@ impl LogReader {
         Ok(Bytes::new())
     }
 
-    /// The last segment; there is always one.
-    pub(crate) fn active(&self) -> Arc<Segment> {
-        let segments = self.segments.read().unwrap_or_else(PoisonError::into_inner);
-        let last = segments.last().expect("a log has at least one segment");
-        Arc::clone(last)
-    }
-
     pub(crate) fn push(&self, segment: Arc<Segment>) {
         self.segments
             .write()

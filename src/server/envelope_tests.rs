@@ -1,0 +1,101 @@
+//! Envelopes through dispatch, with a core that the test plays.
+
+use bytes::Bytes;
+use kafka_protocol::messages as m;
+use kafka_protocol::protocol::Decodable;
+
+use super::tests::{delete, encoded, frame, harness, later, recorded_image};
+use super::*;
+
+/// The principal that a Java broker sends for an anonymous client.
+const ANONYMOUS: &[u8] = b"\x00\x00\x05User\x0aANONYMOUS\x00\x00";
+
+fn envelope(principal: Option<&'static [u8]>, address: &'static [u8], inner: Bytes) -> Bytes {
+    let request = m::EnvelopeRequest::default()
+        .with_request_data(inner)
+        .with_request_principal(principal.map(Bytes::from_static))
+        .with_client_host_address(Bytes::from_static(address));
+    frame(58, 0, 500, &encoded(&request, 0))
+}
+
+fn opened(answer: &Bytes) -> m::EnvelopeResponse {
+    assert_eq!(answer[4..8], 500_i32.to_be_bytes());
+    m::EnvelopeResponse::decode(&mut answer.slice(9..), 0).unwrap()
+}
+
+#[tokio::test]
+async fn an_envelope_carries_the_inner_answer_with_its_header() {
+    let mut at = harness(recorded_image());
+    let inner = frame(20, 5, 9, &encoded(&delete(&["a"]), 5));
+    let started = at.start(envelope(Some(ANONYMOUS), &[127, 0, 0, 1], inner));
+    let (request, reply) = at.asked();
+    let Request::Controller { context, .. } = request else {
+        panic!("for the controller");
+    };
+    assert!(context.forwarded);
+    assert_eq!(context.principal, "User:ANONYMOUS");
+    let answer = controller::Reply::DeleteTopics(m::DeleteTopicsResponse::default());
+    reply.send(Answer::Controller(Ok(answer))).unwrap();
+    let response = opened(&later(started).await);
+    assert_eq!(response.error_code, 0);
+    // Correlation id 9, no tags; then throttle time, no results, no tags.
+    let expected = [0, 0, 0, 9, 0, 0, 0, 0, 0, 1, 0];
+    assert_eq!(response.response_data.as_deref(), Some(&expected[..]));
+}
+
+#[tokio::test]
+async fn not_controller_inside_is_told_by_the_envelope() {
+    let mut at = harness(recorded_image());
+    let inner = frame(20, 5, 9, &encoded(&delete(&["a"]), 5));
+    let started = at.start(envelope(Some(ANONYMOUS), &[0; 16], inner));
+    let (_, reply) = at.asked();
+    let error = ApiError::from(ErrorCode::NotController);
+    reply.send(Answer::Controller(Err(error))).unwrap();
+    let response = opened(&later(started).await);
+    assert_eq!((response.error_code, response.response_data), (41, None));
+}
+
+#[tokio::test]
+async fn envelopes_that_are_wrong_are_refused_by_kind() {
+    let good = frame(20, 5, 9, &encoded(&delete(&["a"]), 5));
+    let heartbeat = frame(52, 0, 9, &[]);
+    let torn = good.slice(..good.len() - 1);
+    let unknown = frame(999, 0, 9, &[]);
+    let metadata = frame(3, 12, 9, &[]);
+    let old = frame(20, 0, 9, &[]);
+    let bad_principal: &[u8] = b"\x00\x01\x05User\x0aANONYMOUS\x00\x00";
+    let local: &[u8] = &[127, 0, 0, 1];
+    for (principal, address, inner, code) in [
+        (None, local, &good, 97),
+        (Some(bad_principal), local, &good, 97),
+        (Some(&ANONYMOUS[..9]), local, &good, 97),
+        (Some(ANONYMOUS), &local[..3], &good, 42),
+        (Some(ANONYMOUS), local, &heartbeat, 42),
+        (Some(ANONYMOUS), local, &metadata, 42),
+        (Some(ANONYMOUS), local, &torn, 35),
+        (Some(ANONYMOUS), local, &unknown, 35),
+        (Some(ANONYMOUS), local, &old, 35),
+        (Some(ANONYMOUS), local, &Bytes::new(), 35),
+    ] {
+        let mut at = harness(recorded_image());
+        let started = at.start(envelope(principal, address, inner.clone()));
+        let response = opened(&later(started).await);
+        assert_eq!(
+            response.error_code, code,
+            "{principal:?} {address:?} {inner:?}"
+        );
+        assert!(at.core.asked.lock().unwrap().is_empty());
+    }
+}
+
+#[test]
+fn an_envelope_weighs_what_its_request_will_cost() {
+    let at = harness(recorded_image());
+    let names = vec!["a"; 1000];
+    let inner = frame(20, 5, 9, &encoded(&delete(&names), 5));
+    let weight = at.dispatch.weigh(&inner).unwrap();
+    let outer = envelope(Some(ANONYMOUS), &[0; 4], inner);
+    let wrapped = at.dispatch.weigh(&outer).unwrap();
+    assert!(weight.bytes > 1000 * ELEMENT_BYTES);
+    assert!(wrapped.bytes > weight.bytes && wrapped.alone);
+}

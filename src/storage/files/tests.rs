@@ -1,0 +1,220 @@
+//! The disk threads, on real files.
+
+use std::sync::mpsc;
+
+use super::*;
+use crate::raft::QuorumState;
+use crate::storage::testing::{batch, options};
+use crate::types::Offset;
+
+struct Running {
+    disk: Disk,
+    completions: Receiver<Completion>,
+    recovered: Recovered,
+    _dir: Option<tempfile::TempDir>,
+}
+
+fn start(dir: &std::path::Path) -> Running {
+    let (sender, completions) = mpsc::channel();
+    let lock = DirLock::acquire(dir).unwrap();
+    let tell = move |completion| drop(sender.send(completion));
+    let (disk, recovered) = Disk::open(&options(dir), vec![lock], tell).unwrap();
+    Running {
+        disk,
+        completions,
+        recovered,
+        _dir: None,
+    }
+}
+
+fn fresh() -> Running {
+    let dir = tempfile::tempdir().unwrap();
+    let mut running = start(dir.path());
+    running._dir = Some(dir);
+    running
+}
+
+impl Running {
+    fn append(&self, offset: i64) {
+        self.disk.submit(Command::Append {
+            token: Token(offset as u64),
+            first: Offset(offset),
+            end: Offset(offset + 1),
+            epoch: Epoch(1),
+            batches: batch(offset, 1, 50).into_bytes(),
+        });
+    }
+
+    fn save_commit(&self, offset: i64) {
+        let commit = OffsetAndEpoch {
+            offset: Offset(offset),
+            epoch: Epoch(1),
+        };
+        self.disk.submit(Command::SaveCommit { commit });
+    }
+
+    fn save_state(&self) {
+        self.disk.submit(Command::SaveQuorumState {
+            token: Token(1000),
+            state: QuorumState::default(),
+        });
+    }
+
+    fn next(&self) -> Completion {
+        self.completions.recv().unwrap()
+    }
+
+    fn close(self) -> Option<tempfile::TempDir> {
+        self.disk.submit(Command::Close);
+        while !matches!(self.next(), Completion::Closed) {}
+        self.disk.join();
+        self._dir
+    }
+}
+
+#[test]
+fn writes_complete_in_order_and_survive_a_clean_stop() {
+    let running = fresh();
+    running.save_state();
+    for offset in 0..100 {
+        running.append(offset);
+    }
+    running.save_commit(100);
+    assert!(matches!(
+        running.next(),
+        Completion::QuorumStateSaved(Token(1000))
+    ));
+    for offset in 0..100 {
+        let completion = running.next();
+        assert!(matches!(completion, Completion::Appended(Token(at)) if at == offset));
+    }
+    assert_eq!(running.disk.backlog_bytes(), 0);
+    let dir = running.close().unwrap();
+    assert!(!dir.path().join(".lock").exists());
+    let again = start(dir.path());
+    assert_eq!(again.recovered.log_end, Offset(100));
+    assert_eq!(again.recovered.commit.unwrap().offset, Offset(100));
+    assert_eq!(again.recovered.quorum_state, Some(QuorumState::default()));
+    again.close();
+}
+
+#[test]
+fn a_read_sees_all_appends_that_were_submitted_before() {
+    let running = fresh();
+    running.append(0);
+    running.append(1);
+    running.disk.submit(Command::Read {
+        token: Token(7),
+        from: Offset(1),
+        until: Offset(2),
+        max_bytes: 1000,
+    });
+    running.disk.submit(Command::ReadSnapshot {
+        token: Token(8),
+        id: OffsetAndEpoch::BOOTSTRAP,
+        position: 0,
+        max_bytes: 1000,
+    });
+    assert!(matches!(running.next(), Completion::Appended(Token(0))));
+    assert!(matches!(running.next(), Completion::Appended(Token(1))));
+    let Completion::Read { token, batches } = running.next() else {
+        panic!("not a read");
+    };
+    assert_eq!((token, batches), (Token(7), batch(1, 1, 50).into_bytes()));
+    let completion = running.next();
+    assert!(matches!(
+        completion,
+        Completion::SnapshotRead {
+            chunk: SnapshotChunk::NotFound,
+            ..
+        }
+    ));
+    running.close();
+}
+
+#[test]
+fn the_commit_mark_never_runs_ahead_of_the_log() {
+    let running = fresh();
+    running.append(0);
+    running.save_state();
+    running.save_commit(5);
+    for offset in 1..4 {
+        running.append(offset);
+    }
+    let dir = running.close().unwrap();
+    let again = start(dir.path());
+    assert_eq!(again.recovered.log_end, Offset(4));
+    assert_eq!(again.recovered.commit, None);
+    again.append(4);
+    again.save_commit(5);
+    let dir2 = again.close();
+    assert!(dir2.is_none());
+    assert_eq!(
+        start(dir.path()).recovered.commit.unwrap().offset,
+        Offset(5)
+    );
+}
+
+#[test]
+fn a_cut_below_the_commit_mark_ends_the_disk() {
+    let running = fresh();
+    for offset in 0..4 {
+        running.append(offset);
+    }
+    running.save_commit(3);
+    let cut = |end| Command::Truncate {
+        token: Token(9),
+        end: Offset(end),
+    };
+    running.disk.submit(cut(3));
+    running.disk.submit(cut(2));
+    for _ in 0..4 {
+        assert!(matches!(running.next(), Completion::Appended(_)));
+    }
+    assert!(matches!(running.next(), Completion::Truncated(Token(9))));
+    let Completion::Failed(sentence) = running.next() else {
+        panic!("must fail");
+    };
+    assert!(
+        sentence.contains("offset 3 is known to be committed"),
+        "{sentence}"
+    );
+    running.append(3);
+    assert!(
+        running.completions.recv().is_err(),
+        "nothing follows a failure"
+    );
+}
+
+#[test]
+fn a_failed_write_is_told_once_and_ends_the_disk() {
+    let running = fresh();
+    // The temporary file cannot be made where a directory has its name.
+    let dir = running
+        ._dir
+        .as_ref()
+        .unwrap()
+        .path()
+        .join("__cluster_metadata-0");
+    std::fs::create_dir(dir.join("quorum-state.tmp")).unwrap();
+    running.save_state();
+    running.save_state();
+    let Completion::Failed(sentence) = running.next() else {
+        panic!("must fail");
+    };
+    assert!(sentence.contains("quorum-state.tmp"), "{sentence}");
+    assert!(running.completions.recv().is_err());
+}
+
+#[test]
+fn epochs_are_written_for_java() {
+    let running = fresh();
+    running.append(0);
+    running.save_state();
+    let dir = running.close().unwrap();
+    let path = dir
+        .path()
+        .join("__cluster_metadata-0")
+        .join(EPOCH_CHECKPOINT_FILE);
+    assert_eq!(std::fs::read(path).unwrap(), b"0\n1\n1 0\n");
+}
