@@ -4,6 +4,7 @@
 #   compat/record.sh storage     only the transcripts of the storage tool
 #   compat/record.sh answers     only the answers to tables of requests
 #   compat/record.sh directories only the directories
+#   compat/record.sh config      only what Java says of configurations
 #   compat/record.sh manifest    only the manifest
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -32,6 +33,11 @@ if [ "$what" = all ] || [ "$what" = directories ]; then
   done
 fi
 
+if [ "$what" = all ] || [ "$what" = config ]; then
+  KRAFTD_RECORD=env.example java -Xmx256m -cp "$classes:$jars/4.4.0/*" \
+    kraftd.compat.ConfigRecorder fixtures/4.4.0/config 2> /dev/null
+fi
+
 # The manifest: one line a file, with what wrote it. Files under fixtures/config are our own.
 made_by() {
   case $1 in
@@ -39,6 +45,7 @@ made_by() {
     */formatted/*) echo "kafka.tools.StorageTool format, by kraftd.compat.DirectoryRecorder" ;;
     */lived/*) echo "kafka.Kafka as the controller, by kraftd.compat.DirectoryRecorder" ;;
     */answers/*) echo "a controller formatted --standalone with one broker, asked by kraftd.compat.AnswerRecorder" ;;
+    */config/*) echo "kafka.server.KafkaConfig, asked by kraftd.compat.ConfigRecorder" ;;
     *) echo "compat/record.sh" ;;
   esac
 }
