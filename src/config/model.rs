@@ -43,6 +43,9 @@ pub struct Config {
     /// this file (`log.retention.hours=1` gives `retention.ms` = `3600000`). Every topic key that
     /// has a server key is present.
     pub topic_defaults: BTreeMap<&'static str, String>,
+    /// Every key of a 4.4.0 server with its value as Java writes it, by name; `None` for a key
+    /// without a value. What DescribeConfigs of this node shows. Holds secrets: never print it.
+    pub effective: BTreeMap<&'static str, Option<Secret>>,
     /// Every key that the file or an override sets, known or not, as text after indirection.
     /// Holds secrets: never print it.
     pub originals: BTreeMap<String, Secret>,
@@ -154,9 +157,8 @@ impl fmt::Display for HostPort {
 /// The keys `controller.quorum.*`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Quorum {
-    /// `controller.quorum.voters` by node id; empty when the quorum is dynamic. An entry of
-    /// `0.0.0.0:0`, which Java takes for "not known yet", is `None`.
-    pub voters: BTreeMap<NodeId, Option<HostPort>>,
+    /// `controller.quorum.voters` by node id; empty when the quorum is dynamic.
+    pub voters: BTreeMap<NodeId, HostPort>,
     /// `controller.quorum.bootstrap.servers`, in the order of the file.
     pub bootstrap_servers: Vec<HostPort>,
     /// `controller.quorum.election.timeout.ms`.
