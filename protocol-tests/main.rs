@@ -1,5 +1,6 @@
 //! Everything that is tested through the library's public face, in one binary; and the tree itself.
 
+mod codec;
 mod scenarios;
 mod tidy;
 mod trace;

@@ -10,6 +10,7 @@ use uuid::Uuid;
 
 use super::fault::RecordFault;
 use super::schema::message;
+use super::text::text;
 use super::wire::{Format, Reader, Wire};
 use crate::types::SplitMix;
 
@@ -167,6 +168,12 @@ macro_rules! controls {
                 }
             }
 
+            /// [`Self::json`] as text, exactly as the tool prints it.
+            #[must_use]
+            pub fn text(&self) -> String {
+                text(&self.json())
+            }
+
             /// One random record of each type at each version.
             #[must_use]
             pub fn arbitrary(rng: &mut SplitMix) -> Vec<Self> {
@@ -242,25 +249,16 @@ mod tests {
 
     use super::*;
     use crate::records::batch::{Batch, BatchBuilder};
+    use crate::records::testing::hex;
     use crate::types::{Epoch, Offset, Timestamp};
 
-    fn hex(text: &str) -> Vec<u8> {
-        let digits: Vec<u32> = text.chars().filter_map(|c| c.to_digit(16)).collect();
-        digits
-            .chunks(2)
-            .map(|pair| (pair[0] * 16 + pair[1]) as u8)
-            .collect()
-    }
-
-    /// The first batch of an epoch, as a Java leader with voters in the log writes it: all fields
-    /// but timestamps, checksum and directory id.
-    #[test]
-    fn the_first_batch_of_an_epoch_is_written_as_java_writes_it() {
+    /// What the first leader of a quorum with voters in the log writes.
+    fn first_records() -> [ControlRecord; 3] {
         let voter = LeaderChangeVoter {
             voter_id: 1,
             ..Default::default()
         };
-        let records: [ControlRecord; 3] = [
+        [
             LeaderChange {
                 leader_id: 1,
                 voters: vec![voter.clone()],
@@ -293,7 +291,14 @@ mod tests {
                 ..Default::default()
             }
             .into(),
-        ];
+        ]
+    }
+
+    /// The first batch of an epoch, as a Java leader with voters in the log writes it: all fields
+    /// but timestamps, checksum and directory id.
+    #[test]
+    fn the_first_batch_of_an_epoch_is_written_as_java_writes_it() {
+        let records = first_records();
         let mut builder = BatchBuilder::control(Offset(0), Epoch(1), Timestamp(0));
         for record in &records {
             builder.push_control(record).unwrap();
@@ -315,19 +320,21 @@ mod tests {
             .map(|raw| ControlRecord::decode(raw.key.as_ref(), raw.value.as_ref()).unwrap())
             .collect();
         assert_eq!(read, records);
+    }
+
+    #[test]
+    fn control_records_are_shown_as_the_dump_tool_shows_them() {
+        let read = first_records();
         assert_eq!(
-            read[0].json().to_string(),
+            read[0].text(),
             concat!(
                 r#"{"version":0,"leaderId":1,"voters":[{"voterId":1}],"#,
                 r#""grantingVoters":[{"voterId":1}]}"#
             )
         );
+        assert_eq!(read[1].text(), r#"{"version":0,"kRaftVersion":1}"#);
         assert_eq!(
-            read[1].json().to_string(),
-            r#"{"version":0,"kRaftVersion":1}"#
-        );
-        assert_eq!(
-            read[2].json().to_string(),
+            read[2].text(),
             concat!(
                 r#"{"version":0,"voters":[{"voterId":1,"voterDirectoryId":"#,
                 r#""AAAAAAAAAAAAAAAAAACrzQ","endpoints":[{"name":"CONTROLLER","#,

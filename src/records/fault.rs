@@ -17,7 +17,7 @@ pub enum RecordFault {
     FieldNotInVersion {
         /// The record or structure.
         structure: &'static str,
-        /// The field, in its JSON spelling.
+        /// The field.
         field: &'static str,
         /// The version asked for.
         version: i16,

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::fault::RecordFault;
 use super::metadata::Record;
+use super::text::text;
 use super::wire::{Reader, put_uvarint};
 
 /// The only frame version.
@@ -73,6 +74,12 @@ impl VersionedRecord {
             "data": self.record.json(self.version),
         })
     }
+
+    /// [`Self::json`] as text, exactly as the tool prints it.
+    #[must_use]
+    pub fn text(&self) -> String {
+        text(&self.json())
+    }
 }
 
 /// Checks that a type has a version.
@@ -96,16 +103,9 @@ mod tests {
     use uuid::Uuid;
 
     use super::*;
+    use crate::records::testing::hex;
     use crate::records::*;
     use crate::types::SplitMix;
-
-    fn hex(text: &str) -> Vec<u8> {
-        let digits: Vec<u32> = text.chars().filter_map(|c| c.to_digit(16)).collect();
-        digits
-            .chunks(2)
-            .map(|pair| (pair[0] * 16 + pair[1]) as u8)
-            .collect()
-    }
 
     fn assert_written(record: VersionedRecord, bytes: &str, text: &str) {
         assert_eq!(record.encode().unwrap(), hex(bytes));

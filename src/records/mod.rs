@@ -11,9 +11,24 @@ pub mod frame;
 pub mod metadata;
 pub mod rpc;
 pub mod schema;
+pub mod text;
 pub mod wire;
 
 pub use control::ControlRecord;
 pub use fault::RecordFault;
 pub use frame::VersionedRecord;
 pub use metadata::*;
+
+#[cfg(test)]
+pub(crate) mod testing {
+    //! What the tests of this room share.
+
+    /// The bytes that `text` spells; anything but hexadecimal digits is skipped.
+    pub(crate) fn hex(text: &str) -> Vec<u8> {
+        let digits: Vec<u32> = text.chars().filter_map(|c| c.to_digit(16)).collect();
+        digits
+            .chunks(2)
+            .map(|pair| (pair[0] * 16 + pair[1]) as u8)
+            .collect()
+    }
+}

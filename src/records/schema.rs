@@ -359,3 +359,150 @@ macro_rules! message {
     (@some [$value:expr]) => { Some($value) };
 }
 pub(crate) use message;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::records::testing::hex;
+    use crate::records::wire::Wire;
+
+    message! {
+        /// Something inside.
+        pub struct Inner {
+            /// A number.
+            number: i8, 0+;
+        }
+
+        /// Everything that a declaration can say.
+        pub struct Outer {
+            /// Only at first.
+            old: i8, 0-1;
+            /// Later, and dropped before.
+            new: i8, 2+, ignorable true;
+            /// Others.
+            inner: Vec<Inner>, 0+;
+            /// Tagged behind one that is declared later.
+            high: i8, 1+, tag 5, default -2;
+            /// Tagged.
+            low: Option<String>, 1+, tag 2;
+        }
+    }
+
+    const fn flexible(version: i16) -> Format {
+        Format {
+            version,
+            flexible: true,
+        }
+    }
+
+    const FIXED: Format = Format {
+        version: 0,
+        flexible: false,
+    };
+
+    fn put(message: &Outer, format: Format) -> Result<Vec<u8>, RecordFault> {
+        let mut out = Vec::new();
+        message.put(&mut out, format).map(|()| out)
+    }
+
+    #[test]
+    fn unknown_tags_keep_their_place_among_known_ones_and_inside_structures() {
+        // old 7; one inner with tag 9; tags 1 (unknown), 2, 3 (unknown), 5.
+        let bytes = hex("07 02 03 01 09 02 aabb 04 01 00 02 02 02 78 03 01 cc 05 01 04");
+        let message = Outer::take(&mut Reader::new(&bytes), flexible(1)).unwrap();
+        assert_eq!(message.low.as_deref(), Some("x"));
+        assert_eq!(message.high, 4);
+        assert_eq!(
+            message.unknown_tags.as_slice(),
+            [(1, Bytes::new()), (3, Bytes::from_static(&[0xcc]))]
+        );
+        assert_eq!(
+            message.inner[0].unknown_tags.as_slice(),
+            [(9, Bytes::from_static(&[0xaa, 0xbb]))]
+        );
+        assert_eq!(put(&message, flexible(1)).unwrap(), bytes);
+    }
+
+    #[test]
+    fn tags_out_of_order_or_twice_are_refused_both_ways() {
+        for (bytes, tag) in [
+            ("00 01 02 03 00 01 00", 1),
+            ("00 01 02 05 01 00 05 01 00", 5),
+        ] {
+            assert_eq!(
+                Outer::take(&mut Reader::new(&hex(bytes)), flexible(1)),
+                Err(RecordFault::TagNotAscending(tag))
+            );
+        }
+        let mut message = Outer {
+            high: 1,
+            ..Default::default()
+        };
+        message.unknown_tags.push(5, Bytes::new()).unwrap();
+        assert_eq!(
+            put(&message, flexible(1)),
+            Err(RecordFault::TagNotWritable(5))
+        );
+        assert_eq!(
+            message.unknown_tags.push(5, Bytes::new()),
+            Err(RecordFault::TagNotAscending(5))
+        );
+    }
+
+    #[test]
+    fn a_tagged_field_fills_its_length() {
+        for bytes in ["00 01 01 05 02 00 00", "00 01 01 05 00"] {
+            assert!(Outer::take(&mut Reader::new(&hex(bytes)), flexible(1)).is_err());
+        }
+    }
+
+    #[test]
+    fn a_field_before_or_behind_its_versions_is_refused_unless_it_may_be_dropped() {
+        let fault = |field, version| {
+            Err(RecordFault::FieldNotInVersion {
+                structure: "Outer",
+                field,
+                version,
+            })
+        };
+        let with = |change: fn(&mut Outer)| {
+            let mut message = Outer::default();
+            change(&mut message);
+            message
+        };
+        let old = with(|message| message.old = 1);
+        assert_eq!(put(&old, flexible(1)).unwrap(), hex("01 01 00"));
+        assert_eq!(put(&old, flexible(2)), fault("old", 2));
+        let new = with(|message| message.new = 1);
+        assert_eq!(put(&new, flexible(1)).unwrap(), hex("00 01 00"));
+        assert_eq!(put(&new, flexible(2)).unwrap(), hex("01 01 00"));
+        let high = with(|message| message.high = 0);
+        assert_eq!(put(&high, flexible(0)), fault("high", 0));
+        assert_eq!(put(&high, flexible(1)).unwrap(), hex("00 01 01 05 01 00"));
+    }
+
+    #[test]
+    fn the_older_encoding_has_no_tagged_fields() {
+        let mut message = Outer {
+            inner: vec![Inner::default()],
+            ..Default::default()
+        };
+        assert_eq!(put(&message, FIXED).unwrap(), hex("00 00000001 00"));
+        message.unknown_tags.push(9, Bytes::new()).unwrap();
+        assert_eq!(put(&message, FIXED), Err(RecordFault::TagNotWritable(9)));
+    }
+
+    #[test]
+    fn json_leaves_out_tagged_defaults_only() {
+        let mut message = Outer::default();
+        assert_eq!(
+            message.json(flexible(1)).to_string(),
+            r#"{"old":0,"inner":[]}"#
+        );
+        message.low = Some(String::new());
+        assert_eq!(
+            message.json(flexible(2)).to_string(),
+            r#"{"new":0,"inner":[],"low":""}"#
+        );
+    }
+}

@@ -4,15 +4,8 @@ use bytes::Bytes;
 use proptest::prelude::*;
 
 use super::*;
+use crate::records::testing::hex;
 use crate::records::{NoOpRecord, Record};
-
-fn hex(text: &str) -> Vec<u8> {
-    let digits: Vec<u32> = text.chars().filter_map(|c| c.to_digit(16)).collect();
-    digits
-        .chunks(2)
-        .map(|pair| (pair[0] * 16 + pair[1]) as u8)
-        .collect()
-}
 
 /// A no-op batch at offset 12, epoch 1, as a Java controller wrote it.
 const NO_OP: &str = "
