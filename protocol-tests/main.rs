@@ -2,5 +2,6 @@
 
 mod codec;
 mod scenarios;
+mod storage_tool;
 mod tidy;
 mod trace;

@@ -29,7 +29,8 @@ pub(super) fn start(args: &LogArgs) -> Result<(), String> {
         .or_else(|| std::env::var("KRAFTD_LOG_FORMAT").ok());
     let builder = tracing_subscriber::fmt()
         .with_env_filter(filter)
-        .with_writer(std::io::stderr);
+        .with_writer(std::io::stderr)
+        .with_ansi(false);
     match format.as_deref() {
         None | Some("text") => builder.event_format(KafkaLike).init(),
         Some("json") => builder.json().init(),

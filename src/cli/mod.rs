@@ -5,11 +5,15 @@
 
 pub mod check_config;
 mod logging;
+mod start;
+mod storage_tool;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
+
+use storage_tool::{ConfigArg, DependenciesArgs, FormatArgs, MappingArgs};
 
 /// A KRaft controller for Apache Kafka clusters.
 #[derive(Debug, Parser)]
@@ -26,6 +30,18 @@ struct Cli {
 enum Command {
     /// Run the controller role of a server.properties file.
     Start(StartArgs),
+    /// Do every start-up check of a server.properties file at once.
+    CheckConfig(CheckArgs),
+    /// Format the log directories of this node.
+    Format(FormatArgs),
+    /// Tell what the log directories of this node are.
+    Info(ConfigArg),
+    /// Print a random id.
+    RandomUuid,
+    /// Print the feature levels that a release starts a cluster with.
+    VersionMapping(MappingArgs),
+    /// Print what feature levels need.
+    FeatureDependencies(DependenciesArgs),
 }
 
 /// Arguments of `kraftd FILE` and `kraftd start FILE`.
@@ -39,6 +55,23 @@ struct StartArgs {
     overrides: Vec<String>,
     #[command(flatten)]
     logs: LogArgs,
+}
+
+/// Arguments of `check-config`.
+#[derive(Debug, Args)]
+struct CheckArgs {
+    /// The server.properties file.
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// A key that replaces the one of the file; may be repeated.
+    #[arg(long = "override", value_name = "KEY=VALUE")]
+    overrides: Vec<String>,
+    /// Warnings count as findings.
+    #[arg(long)]
+    strict: bool,
+    /// One JSON document.
+    #[arg(long)]
+    json: bool,
 }
 
 /// How to log.
@@ -56,9 +89,61 @@ struct LogArgs {
 /// Runs the command line of this process.
 #[must_use]
 pub fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return usage(&error),
+    };
     match cli.command {
-        None => ExitCode::FAILURE,
-        Some(Command::Start(_args)) => ExitCode::FAILURE,
+        None => start::run(&cli.start),
+        Some(Command::Start(args)) => start::run(&args),
+        Some(Command::CheckConfig(args)) => check(&args),
+        Some(Command::Format(args)) => storage_tool::format(&args),
+        Some(Command::Info(args)) => storage_tool::info(&args),
+        Some(Command::RandomUuid) => storage_tool::random_uuid(),
+        Some(Command::VersionMapping(args)) => storage_tool::version_mapping(&args),
+        Some(Command::FeatureDependencies(args)) => storage_tool::feature_dependencies(&args),
+    }
+}
+
+fn check(args: &CheckArgs) -> ExitCode {
+    let mut out = std::io::stdout().lock();
+    let CheckArgs {
+        file,
+        overrides,
+        strict,
+        json,
+    } = args;
+    match check_config::check_config(file, overrides, *strict, *json, &mut out) {
+        Ok(code) => ExitCode::from(code),
+        Err(error) => refuse(&format!("the findings cannot be printed: {error}")),
+    }
+}
+
+/// Says on stderr why nothing was done.
+fn refuse(reason: &str) -> ExitCode {
+    eprintln!("kraftd: {reason}");
+    ExitCode::FAILURE
+}
+
+/// Commands of `kafka-storage.sh`, whose exit code for wrong usage is 1.
+const STORAGE_COMMANDS: [&str; 5] = [
+    "format",
+    "info",
+    "random-uuid",
+    "version-mapping",
+    "feature-dependencies",
+];
+
+/// Prints help, or what is wrong with the command line.
+fn usage(error: &clap::Error) -> ExitCode {
+    // A closed stdout or stderr leaves nobody to tell.
+    let _ = error.print();
+    let storage = std::env::args()
+        .nth(1)
+        .is_some_and(|it| STORAGE_COMMANDS.contains(&&*it));
+    match (error.use_stderr(), storage) {
+        (false, _) => ExitCode::SUCCESS,
+        (true, true) => ExitCode::FAILURE,
+        (true, false) => ExitCode::from(2),
     }
 }

@@ -13,16 +13,26 @@ pub struct Clock {
 impl Clock {
     /// A clock whose monotonic side starts at 0 now.
     #[must_use]
-    #[expect(clippy::disallowed_methods, reason = "the shell reads the clock for everybody")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the shell reads the clock for everybody"
+    )]
     pub fn start() -> Self {
-        Self { start: std::time::Instant::now() }
+        Self {
+            start: std::time::Instant::now(),
+        }
     }
 
     /// The present moment.
     #[must_use]
-    #[expect(clippy::disallowed_methods, reason = "the shell reads the clock for everybody")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the shell reads the clock for everybody"
+    )]
     pub fn now(&self) -> Now {
-        let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
+        let wall = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or(Duration::ZERO);
         Now {
             instant: Instant(milliseconds(self.start.elapsed())),
             wall: Timestamp(i64::try_from(wall.as_millis()).unwrap_or(i64::MAX)),

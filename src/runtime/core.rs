@@ -15,7 +15,8 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
 use super::clock::Clock;
 use crate::node::{Answer, Effect, Event, Node, Published, Request};
-use crate::storage::Command;
+use crate::server::{self, core::Busy};
+use crate::storage::files::Disk;
 use crate::types::{Instant, Ticket};
 
 /// What the core thread is told.
@@ -40,10 +41,6 @@ pub struct CoreClient {
     clock: Clock,
 }
 
-/// The core has as many requests waiting as it may.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Busy;
-
 impl CoreClient {
     pub(super) fn new(sender: Sender<Message>, requests_max: usize, clock: Clock) -> Self {
         Self {
@@ -55,32 +52,31 @@ impl CoreClient {
         }
     }
 
-    /// Asks the core. The receiver fails when the core ends without an answer.
-    ///
-    /// # Errors
-    /// [`Busy`] when too many requests wait already, or when the core has ended.
-    pub fn submit(&self, request: Request) -> Result<oneshot::Receiver<Answer>, Busy> {
-        let permit = Arc::clone(&self.permits).try_acquire_owned().map_err(|_| Busy)?;
+    pub(super) const fn cell(&self) -> &Arc<ArcSwap<Published>> {
+        &self.published
+    }
+}
+
+impl server::core::Core for CoreClient {
+    fn submit(&self, request: Box<Request>) -> Result<oneshot::Receiver<Answer>, Busy> {
+        let Ok(permit) = Arc::clone(&self.permits).try_acquire_owned() else {
+            return Err(Busy(request));
+        };
         let (reply, receiver) = oneshot::channel();
         let message = Message::Request {
             ticket: Ticket(self.tickets.fetch_add(1, Ordering::Relaxed)),
             arrived: self.clock.now().instant,
-            request,
+            request: *request,
             reply,
             permit,
         };
-        self.sender.send(message).map_err(|_| Busy)?;
+        // When the core has ended, the message and with it `reply` are dropped: the receiver fails.
+        let _ = self.sender.send(message);
         Ok(receiver)
     }
 
-    /// What readers may see.
-    #[must_use]
-    pub fn published(&self) -> Arc<Published> {
+    fn published(&self) -> Arc<Published> {
         self.published.load_full()
-    }
-
-    pub(super) const fn cell(&self) -> &Arc<ArcSwap<Published>> {
-        &self.published
     }
 }
 
@@ -102,13 +98,21 @@ pub(super) struct Core {
     pub(super) messages: Receiver<Message>,
     pub(super) published: Arc<ArcSwap<Published>>,
     pub(super) clock: Clock,
-    pub(super) disk: Box<dyn FnMut(Command) + Send>,
+    pub(super) disk: Disk,
     pub(super) waiting: HashMap<Ticket, (oneshot::Sender<Answer>, OwnedSemaphorePermit)>,
 }
 
 impl Core {
-    /// Runs until the node stops or halts.
+    /// Runs until the node stops or halts. After a stop the disk is closed when this returns.
     pub(super) fn run(mut self) -> End {
+        let end = self.run_node();
+        if end == End::Stopped {
+            self.disk.join();
+        }
+        end
+    }
+
+    fn run_node(&mut self) -> End {
         let mut effects = Vec::new();
         self.step(Event::WakeUp, &mut effects);
         loop {
@@ -139,9 +143,22 @@ impl Core {
 
     fn handle(&mut self, message: Message, effects: &mut Vec<Effect>) {
         match message {
-            Message::Request { ticket, arrived, request, reply, permit } => {
+            Message::Request {
+                ticket,
+                arrived,
+                request,
+                reply,
+                permit,
+            } => {
                 self.waiting.insert(ticket, (reply, permit));
-                self.step(Event::Request { ticket, arrived, request }, effects);
+                self.step(
+                    Event::Request {
+                        ticket,
+                        arrived,
+                        request,
+                    },
+                    effects,
+                );
             }
             Message::Event(event) => self.step(event, effects),
         }
@@ -160,7 +177,7 @@ impl Core {
                         let _ = reply.send(answer);
                     }
                 }
-                Effect::Disk(command) => (self.disk)(command),
+                Effect::Disk(command) => self.disk.submit(command),
                 Effect::Publish(published) => self.published.store(Arc::from(published)),
                 Effect::Halt(reason) => return Some(End::Halted(reason)),
                 Effect::Stopped => return Some(End::Stopped),

@@ -1,1 +1,161 @@
 //! Threads, channels, clock, signals and shutdown order: what ties the rooms together.
+//!
+//! One core thread runs the node, two disk threads belong to `storage`, two tokio workers own the
+//! sockets. Start: directories, snapshot, listeners, core, then the listeners serve. Stop: the node
+//! gives up leadership and the disk is closed, then the listeners.
+
+mod clock;
+mod core;
+mod parts;
+mod snapshot;
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::Duration;
+
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::oneshot;
+
+use self::clock::Clock;
+use self::core::{Core, CoreClient, End, Message};
+use crate::config::Config;
+use crate::node::{Event, Node};
+use crate::server::{self, Listening};
+use crate::storage::directory::{self, DirectoryOptions, Opened};
+
+/// How long answers under way may take to leave when the process stops.
+const STOP_PATIENCE: Duration = Duration::from_secs(5);
+
+/// Runs the controller until it is told to stop.
+///
+/// # Errors
+/// One sentence: why it cannot start, or why it had to stop.
+pub fn run(config: &Config, file: &Path) -> Result<(), String> {
+    let clock = Clock::start();
+    raise_file_limit();
+    let (sender, messages) = channel();
+    let opened = open(config, file, &sender)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .map_err(|error| format!("the network threads cannot be started: {error}"))?;
+    runtime.block_on(serve(config, opened, (sender, messages), clock))
+}
+
+fn open(config: &Config, file: &Path, sender: &Sender<Message>) -> Result<Opened, String> {
+    let options = DirectoryOptions {
+        node_id: config.node_id,
+        log_dirs: config.log_dirs.clone(),
+        metadata_log_dir: config.metadata_log_dir.clone(),
+        config_file: Some(file.to_path_buf()),
+        segment_bytes: u64::from(config.metadata_log.segment_bytes),
+        segment_ms: config.metadata_log.segment_ms,
+        accept_lost_vote: false,
+    };
+    let completions = sender.clone();
+    let tell = move |completion| {
+        // The core may have ended; nobody waits for the disk then.
+        let _ = completions.send(Message::Event(Event::Disk(completion)));
+    };
+    directory::open(&options, tell).map_err(|fault| fault.sentence)
+}
+
+async fn serve(
+    config: &Config,
+    opened: Opened,
+    (sender, messages): (Sender<Message>, Receiver<Message>),
+    clock: Clock,
+) -> Result<(), String> {
+    let mut interrupt = listen(SignalKind::interrupt())?;
+    let mut terminate = listen(SignalKind::terminate())?;
+    let listening = server::bind(config.controller_listeners(), &config.sockets)
+        .await
+        .map_err(|error| error.to_string())?;
+    let addresses = ports(&listening);
+    let built = parts::build(config, &opened, &addresses, clock)?;
+    parts::log_start(config, &opened, &built);
+    let settings = Arc::new(built.settings.clone());
+    let requests_max = config.sockets.queued_requests_max as usize;
+    let client = CoreClient::new(sender.clone(), requests_max, clock);
+    let disk = opened.disk;
+    let core = Core {
+        node: Node::new(built),
+        messages,
+        published: Arc::clone(client.cell()),
+        clock,
+        disk,
+        waiting: HashMap::new(),
+    };
+    let mut ended = start_core(core)?;
+    let server = listening.serve(Arc::new(client), settings).await;
+    tracing::info!("kraftd started");
+    let end = tokio::select! {
+        end = &mut ended => end,
+        () = stop_signal(&mut interrupt, &mut terminate) => {
+            tracing::info!("stopping as asked");
+            // The core may just have ended by itself; `ended` tells why.
+            let _ = sender.send(Message::Event(Event::Shutdown));
+            ended.await
+        }
+    };
+    server.stop(STOP_PATIENCE).await;
+    match end {
+        Ok(End::Stopped) => {
+            tracing::info!("kraftd stopped");
+            Ok(())
+        }
+        Ok(End::Halted(reason)) => Err(format!("kraftd stops to do no harm: {reason}")),
+        Err(_) => Err("kraftd stops: the core thread panicked, which is a bug".to_owned()),
+    }
+}
+
+fn listen(kind: SignalKind) -> Result<tokio::signal::unix::Signal, String> {
+    signal(kind).map_err(|error| format!("signals cannot be received: {error}"))
+}
+
+async fn stop_signal(
+    interrupt: &mut tokio::signal::unix::Signal,
+    terminate: &mut tokio::signal::unix::Signal,
+) {
+    tokio::select! {
+        _ = interrupt.recv() => {}
+        _ = terminate.recv() => {}
+    }
+}
+
+/// The ports that the listeners are bound to, by listener name.
+fn ports(listening: &Listening) -> HashMap<String, u16> {
+    let bound = listening.addresses();
+    bound
+        .map(|(name, address)| (name.to_owned(), address.port()))
+        .collect()
+}
+
+/// Starts the core thread. What comes back is an error when the thread panicked.
+fn start_core(core: Core) -> Result<oneshot::Receiver<End>, String> {
+    let (sender, ended) = oneshot::channel();
+    std::thread::Builder::new()
+        .name("kraftd-core".to_owned())
+        .spawn(move || {
+            let end = core.run();
+            // Nobody is left to hear it only when the process is ending anyway.
+            let _ = sender.send(end);
+        })
+        .map_err(|error| format!("the core thread cannot be started: {error}"))?;
+    Ok(ended)
+}
+
+/// Takes as many file descriptors as the system allows: one a connection.
+fn raise_file_limit() {
+    use rustix::process::{Resource, getrlimit, setrlimit};
+    let mut limit = getrlimit(Resource::Nofile);
+    if limit.current != limit.maximum {
+        limit.current = limit.maximum;
+        if let Err(error) = setrlimit(Resource::Nofile, limit) {
+            tracing::warn!("the limit of open files cannot be raised: {error}");
+        }
+    }
+}

@@ -1,0 +1,252 @@
+//! From configuration and disk to the parts of a node.
+
+use std::collections::{BTreeMap, HashMap};
+
+use kafka_protocol::messages::ControllerRegistrationRequest;
+use kafka_protocol::messages::controller_registration_request::{Feature, Listener};
+use kafka_protocol::protocol::StrBytes;
+
+use super::clock::Clock;
+use super::snapshot;
+use crate::config::{self, Config};
+use crate::controller::Settings;
+use crate::image::Image;
+use crate::node::Parts;
+use crate::raft::{Boot, Raft, RaftConfig, VoterNode};
+use crate::records::{FeatureLevelRecord, Record, VersionedRecord};
+use crate::storage::directory::{Opened, PARTITION_DIR};
+use crate::types::features::{self, KRAFT_VERSION, METADATA_VERSION, MetadataVersion};
+use crate::types::ids::base64url;
+use crate::types::{NodeId, Offset, ReplicaKey, Uuid};
+
+/// kraft.version levels that this release supports, both inclusive (KIP-853).
+const KRAFT_VERSIONS: (u16, u16) = (0, 1);
+
+/// Builds everything that [`crate::node::Node::new`] wants; `ports` are those that the listeners
+/// are bound to.
+///
+/// # Errors
+/// One sentence: the newest snapshot holds something that cannot be replayed.
+pub(super) fn build(
+    config: &Config,
+    opened: &Opened,
+    ports: &HashMap<String, u16>,
+    clock: Clock,
+) -> Result<Parts, String> {
+    let endpoints = endpoints(config, ports);
+    let (image, image_end) = match opened.recovered.snapshots.last() {
+        Some(&id) => {
+            let dir = config.metadata_log_dir.join(PARTITION_DIR);
+            (snapshot::load(&dir, id)?, id.offset)
+        }
+        None => (Image::empty(), Offset::ZERO),
+    };
+    let settings = settings(config, opened);
+    let seed = Uuid::new_v4().as_u64_pair().0;
+    Ok(Parts {
+        raft: Raft::new(
+            raft_config(config, opened, &endpoints, seed),
+            boot(opened),
+            clock.now().instant,
+        ),
+        image,
+        image_end,
+        registration: registration(config, &endpoints, &settings),
+        bootstrap: bootstrap(opened),
+        settings,
+        seed,
+    })
+}
+
+/// (listener, host, port) of each controller listener as peers see it.
+fn endpoints(config: &Config, ports: &HashMap<String, u16>) -> Vec<config::Endpoint> {
+    let advertised = config.advertised_listeners.iter();
+    advertised
+        .map(|endpoint| {
+            let mut endpoint = endpoint.clone();
+            endpoint.host.get_or_insert_with(host_name);
+            if endpoint.port == 0 {
+                endpoint.port = ports.get(&endpoint.name).copied().unwrap_or(0);
+            }
+            endpoint
+        })
+        .collect()
+}
+
+fn host_name() -> String {
+    rustix::system::uname()
+        .nodename()
+        .to_string_lossy()
+        .into_owned()
+}
+
+fn named(endpoints: &[config::Endpoint]) -> Vec<(String, String, u16)> {
+    let named = |it: &config::Endpoint| {
+        (
+            it.name.clone(),
+            it.host.clone().unwrap_or_default(),
+            it.port,
+        )
+    };
+    endpoints.iter().map(named).collect()
+}
+
+fn raft_config(
+    config: &Config,
+    opened: &Opened,
+    endpoints: &[config::Endpoint],
+    seed: u64,
+) -> RaftConfig {
+    let own = named(endpoints);
+    let quorum = &config.quorum;
+    let listener = config
+        .controller_listener_names
+        .first()
+        .cloned()
+        .unwrap_or_default();
+    let voter = |(&id, address): (&NodeId, &config::HostPort)| VoterNode {
+        key: ReplicaKey {
+            id,
+            directory: Uuid::nil(),
+        },
+        endpoints: if id == config.node_id {
+            own.clone()
+        } else {
+            vec![(listener.clone(), address.host.clone(), address.port)]
+        },
+        kraft_versions: (0, 0),
+    };
+    RaftConfig {
+        node: ReplicaKey {
+            id: config.node_id,
+            directory: opened.directory_id,
+        },
+        cluster_id: opened.cluster_id.clone(),
+        static_voters: quorum.voters.iter().map(voter).collect(),
+        endpoints: own,
+        election_timeout_ms: u64::from(quorum.election_timeout_ms),
+        fetch_timeout_ms: u64::from(quorum.fetch_timeout_ms),
+        election_backoff_ms_max: u64::from(quorum.election_backoff_ms_max),
+        kraft_versions: KRAFT_VERSIONS,
+        seed,
+    }
+}
+
+fn boot(opened: &Opened) -> Boot {
+    let recovered = opened.recovered.clone();
+    Boot {
+        quorum_state: recovered.quorum_state,
+        log_start: recovered.log_start,
+        log_end: recovered.log_end,
+        epochs: recovered.epochs,
+        snapshots: recovered.snapshots,
+        control: recovered.control,
+        commit: recovered.commit,
+    }
+}
+
+fn settings(config: &Config, opened: &Opened) -> Settings {
+    let controller = &config.controller;
+    let unstable = controller.unstable_features;
+    let supported = features::supported_features(unstable).into_iter();
+    let originals = config.originals.iter();
+    Settings {
+        node_id: config.node_id,
+        cluster_id: opened.cluster_id.clone(),
+        session_timeout_ms: positive(controller.session_timeout_ms),
+        heartbeat_interval_ms: positive(controller.heartbeat_interval_ms),
+        num_partitions: controller.num_partitions,
+        default_replication_factor: i16::try_from(controller.default_replication_factor)
+            .unwrap_or(i16::MAX),
+        delete_topic_enable: controller.delete_topic,
+        idle_interval_ms: controller.idle_interval_ms.map_or(0, u64::from),
+        static_configs: originals
+            .map(|(key, value)| (key.clone(), value.0.clone()))
+            .collect(),
+        supported_features: supported
+            .map(|(name, min, max)| (name.to_owned(), (min, max)))
+            .collect::<BTreeMap<_, _>>(),
+        static_voters: config.quorum.voters.keys().copied().collect(),
+    }
+}
+
+fn positive(ms: i32) -> u64 {
+    u64::try_from(ms).unwrap_or(0)
+}
+
+/// Without anything from `format`, the newest level, as the reference does.
+fn bootstrap(opened: &Opened) -> Vec<VersionedRecord> {
+    if !opened.bootstrap.records.is_empty() {
+        return opened.bootstrap.records.clone();
+    }
+    let record = FeatureLevelRecord {
+        name: METADATA_VERSION.to_owned(),
+        feature_level: MetadataVersion::LATEST_PRODUCTION.level(),
+        ..FeatureLevelRecord::default()
+    };
+    vec![VersionedRecord {
+        version: 0,
+        record: Record::FeatureLevel(record),
+    }]
+}
+
+/// How this process registers itself (KIP-919): a new incarnation at every start.
+fn registration(
+    config: &Config,
+    endpoints: &[config::Endpoint],
+    settings: &Settings,
+) -> ControllerRegistrationRequest {
+    let text = |text: &str| StrBytes::from_string(text.to_owned());
+    let listener = |it: &config::Endpoint| {
+        Listener::default()
+            .with_name(text(&it.name))
+            .with_host(text(it.host.as_deref().unwrap_or_default()))
+            .with_port(it.port)
+            .with_security_protocol(it.protocol.id())
+    };
+    let feature = |(name, (min, max)): (&String, &(i16, i16))| {
+        Feature::default()
+            .with_name(text(name))
+            .with_min_supported_version(*min)
+            .with_max_supported_version(*max)
+    };
+    ControllerRegistrationRequest::default()
+        .with_controller_id(config.node_id.0)
+        .with_incarnation_id(Uuid::new_v4())
+        .with_listeners(endpoints.iter().map(listener).collect())
+        .with_features(settings.supported_features.iter().map(feature).collect())
+}
+
+/// The first lines of a start: which node of which cluster this is, and what it starts from.
+pub(super) fn log_start(config: &Config, opened: &Opened, parts: &Parts) {
+    let raft = &parts.raft;
+    let recovered = &opened.recovered;
+    let voters: Vec<i32> = raft.voters().iter().map(|voter| voter.key.id.0).collect();
+    let snapshot = match recovered.snapshots.last() {
+        Some(id) => format!("{}-{}", id.offset, id.epoch),
+        None => "none".to_owned(),
+    };
+    tracing::info!(
+        "kraftd {} node.id={} process.roles=controller cluster.id={} directory.id={} voters={:?}",
+        env!("CARGO_PKG_VERSION"),
+        config.node_id,
+        opened.cluster_id,
+        base64url(opened.directory_id),
+        voters,
+    );
+    tracing::info!(
+        "metadata log from {} to {}, latest snapshot {snapshot}, epoch {}, {KRAFT_VERSION}={}, \
+         {METADATA_VERSION}={} (as of the snapshot)",
+        recovered.log_start,
+        recovered.log_end,
+        raft.epoch(),
+        raft.kraft_version(),
+        parts.image.features().level(METADATA_VERSION),
+    );
+    if recovered.torn_bytes > 0 {
+        tracing::warn!(
+            "{} bytes of a torn tail were cut off the log",
+            recovered.torn_bytes
+        );
+    }
+}
