@@ -175,10 +175,8 @@ pub(crate) static TABLE: &[Api] = &[
     controller!(20 DeleteTopics 1-6 DELETE_TOPICS, true, m::DeleteTopicsRequest),
     controller!(33 AlterConfigs 0-2 ALTER_CONFIGS, true, m::AlterConfigsRequest),
     controller!(37 CreatePartitions 0-3 CREATE_PARTITIONS, true, m::CreatePartitionsRequest),
-    controller!(
-        44 IncrementalAlterConfigs 0-1 INCREMENTAL_ALTER_CONFIGS, true,
-        m::IncrementalAlterConfigsRequest
-    ),
+    controller!(44 IncrementalAlterConfigs 0-1 INCREMENTAL_ALTER_CONFIGS, true,
+        m::IncrementalAlterConfigsRequest),
     raft!(52 Vote 0-2 VOTE, |request: VoteRequest, ctx| {
         wire::vote_request(request, ctx.cluster_id)
     }),
