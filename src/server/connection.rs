@@ -247,10 +247,13 @@ impl<S: Service> Connection<'_, S> {
         while self.busy.is_none() {
             if let Some(waiting) = self.waiting.take() {
                 if !self.bounds.budget.covers(&self.held, waiting.weight.bytes) {
+                    // Others may hold what this one waits for and wait for what this one holds.
+                    self.frame_began.get_or_insert_with(Instant::now);
                     self.raise_to(waiting.weight.bytes);
                     self.waiting = Some(waiting);
                     return Ok(());
                 }
+                self.frame_began = None;
                 self.start(waiting)?;
                 continue;
             }
@@ -407,11 +410,18 @@ impl<S: Service> Connection<'_, S> {
         if let Some(began) = self.frame_began
             && now >= began + self.bounds.frame_time_max
         {
-            return Err(Closing::Garbage(format!(
-                "a frame was not complete after {} ms ({} bytes of it came)",
-                self.bounds.frame_time_max.as_millis(),
-                self.buffer.len()
-            )));
+            let ms = self.bounds.frame_time_max.as_millis();
+            return Err(Closing::Garbage(match &self.waiting {
+                Some(request) => format!(
+                    "no memory for a request that takes {} bytes within {ms} ms \
+                     (queued.max.request.bytes)",
+                    request.weight.bytes
+                ),
+                None => format!(
+                    "a frame was not complete after {ms} ms ({} bytes of it came)",
+                    self.buffer.len()
+                ),
+            }));
         }
         match self.idle_deadline() {
             Some(deadline) if now >= deadline => Err(quiet("idle for too long")),

@@ -14,6 +14,7 @@ const ECHO: i16 = 1;
 const LATER: i16 = 2;
 const BUSY: i16 = 3;
 const ALONE: i16 = 4;
+const HEAVY: i16 = 5;
 const UNKNOWN: i16 = 99;
 
 /// Answers with the frame itself. `LATER` and `ALONE` wait until the test says so, `BUSY` is
@@ -40,8 +41,9 @@ impl Service for Arc<Fake> {
     }
 
     fn weigh(&self, frame: &Bytes) -> Result<Weight, Closing> {
+        let heavy = frame[..2] == HEAVY.to_be_bytes();
         Ok(Weight {
-            bytes: frame.len(),
+            bytes: if heavy { 1 << 19 } else { frame.len() },
             alone: frame[..2] == ALONE.to_be_bytes(),
         })
     }
@@ -262,6 +264,17 @@ async fn an_exhausted_budget_delays_a_large_frame_and_not_a_small_one() {
     at.started(1).await;
     drop(all);
     assert_eq!(at.next().await, 2);
+}
+
+#[tokio::test]
+async fn a_request_that_gets_no_memory_is_given_up() {
+    let mut at = harness(Fake::default(), |bounds| {
+        bounds.frame_time_max = Duration::from_millis(20);
+    });
+    let mut all = Held::default();
+    all.add(at.budget.raise(&all, usize::MAX).await.unwrap());
+    at.send(&request(HEAVY, 1, 0)).await;
+    assert!(matches!(at.ended().await, Closing::Garbage(why) if why.contains("no memory")));
 }
 
 #[tokio::test]
