@@ -228,16 +228,16 @@ pub(in crate::server) async fn later(started: Result<Started, Closing>) -> Bytes
 }
 
 /// A recorded exchange.
-struct Row {
-    case: String,
-    key: i16,
-    version: i16,
-    request: Vec<u8>,
-    answer: Vec<u8>,
+pub(in crate::server) struct Row {
+    pub(in crate::server) case: String,
+    pub(in crate::server) key: i16,
+    pub(in crate::server) version: i16,
+    pub(in crate::server) request: Vec<u8>,
+    pub(in crate::server) answer: Vec<u8>,
 }
 
 /// The recorded exchanges of a file whose API is served.
-fn recorded(file: &str) -> Vec<Row> {
+pub(in crate::server) fn recorded(file: &str) -> Vec<Row> {
     let text = answers(file);
     let hex = |text: &str| -> Vec<u8> {
         let pairs = text.as_bytes().chunks(2);

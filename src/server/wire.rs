@@ -520,3 +520,7 @@ fn quorum_node(voter: &VoterNode) -> m::describe_quorum_response::Node {
 #[cfg(test)]
 #[path = "wire_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "wire_recorded_tests.rs"]
+mod recorded_tests;
