@@ -86,6 +86,9 @@ impl Values {
     pub(crate) fn review(&self, pairs: &Pairs, findings: &mut Vec<Finding>) {
         for name in pairs.keys() {
             if let Some(key) = keys::find(name) {
+                if key.used == Use::Broker && findings.iter().any(|found| found.key == *name) {
+                    continue;
+                }
                 let value = self.get(key.name);
                 // An empty secret switches nothing on.
                 let empty = key.kind == Kind::Password && value == &Value::Text(String::new());
