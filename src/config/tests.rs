@@ -245,12 +245,14 @@ fn unknown_and_broker_keys_are_warned_of_once_each() {
     let loaded = load_lines(&[
         "no.such.key=1",
         "replica.fetch.max.bytes=7",
+        "replica.fetch.min.bytes=much",
         "zookeeper.connect=a",
     ]);
     let warnings = loaded.unwrap().warnings;
     for key in [
         "no.such.key",
         "replica.fetch.max.bytes",
+        "replica.fetch.min.bytes",
         "zookeeper.connect",
     ] {
         let count = warnings.iter().filter(|finding| finding.key == key).count();
