@@ -1,1 +1,15 @@
-//! kraftd beside real Kafka processes.
+//! kraftd beside real Kafka processes. Each scenario starts what it needs and stops it.
+//!
+//! `COMPAT_CONTROLLER=java` puts Java's controller in kraftd's place: so the scenarios themselves
+//! are proved.
+
+mod allow;
+mod answers;
+mod bad_input;
+mod bad_starts;
+mod directory;
+mod harness;
+mod life;
+mod normal;
+mod tools;
+mod transcripts;

@@ -13,8 +13,7 @@ jars=compat/java/jars
 classes=compat/java/target/classes
 
 compat/jars.sh 4.4.0 3.9.2
-mkdir -p "$classes"
-javac -nowarn -d "$classes" -cp "$jars/4.4.0/*" compat/java/src/kraftd/compat/*.java
+compat/classes.sh
 
 if [ "$what" = all ] || [ "$what" = storage ]; then
   java -Xmx128m -cp "$classes" kraftd.compat.StorageToolRecorder "$PWD/$jars/4.4.0" \

@@ -1,0 +1,171 @@
+//! Requests that were recorded against Java's controller, sent to the one under test: the answers
+//! are the same, code by code and text by text.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::harness::{Driver, Kind, Setup};
+use crate::normal::Normal;
+
+/// Recorded answers, one folder of `fixtures/`.
+const RECORDED: &str = "fixtures/4.4.0/answers";
+
+/// APIs that Java's controller serves and kraftd does not yet: FINDINGS.md has the list.
+const NOT_BUILT: [&str; 0] = [];
+
+/// Cases that are answered otherwise, on purpose: FINDINGS.md has the reasons.
+const ALLOWED: [(&str, &str); 0] = [];
+
+/// One line of a table: what was asked, and what was answered.
+#[derive(Debug)]
+struct Case {
+    title: String,
+    api: String,
+    version: String,
+    answer: String,
+}
+
+fn cases(text: &str) -> Vec<Case> {
+    let lines = text
+        .lines()
+        .filter(|line| !line.starts_with('#') && !line.is_empty());
+    lines
+        .map(|line| {
+            let cells: Vec<&str> = line.split('\t').collect();
+            let cell = |i: usize| cells.get(i).copied().unwrap_or_default().to_owned();
+            Case {
+                title: cell(0),
+                api: cell(1),
+                version: cell(2),
+                answer: cell(4),
+            }
+        })
+        .collect()
+}
+
+/// Sends a recorded table's requests to a new cluster under test; recorded and new answers.
+fn replay(table: &str) -> (Vec<Case>, Vec<Case>, Normal) {
+    let recorded = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join(RECORDED)
+        .join(table);
+    let kind = Kind::under_test();
+    let setup = Setup::new();
+    setup.format(kind, &[]);
+    let _controller = setup.start_controller(kind);
+    let _broker = setup.start_broker("4.4.0");
+    let answers = setup.path(table);
+    let port = setup.controller_port.to_string();
+    let (from, to) = (
+        recorded.display().to_string(),
+        answers.display().to_string(),
+    );
+    Driver::start().job(&["replay", "localhost", &port, &from, &to]);
+    let read = |path: &Path| cases(&fs::read_to_string(path).expect("a table"));
+    // Epochs of brokers are offsets of the log; records are counted, their bytes are their own.
+    let normal = Normal::new(&setup)
+        .with(
+            r#""(brokerEpoch|port|recordsSizeInBytes|highWatermark|logEndOffset)":-?\d+"#,
+            r#""$1":0"#,
+        )
+        .with(
+            r#""(endOffset|lastFetchTimestamp|lastCaughtUpTimestamp)":-?\d+"#,
+            r#""$1":0"#,
+        );
+    (read(&recorded), read(&answers), normal)
+}
+
+fn compare(table: &str) {
+    let (recorded, answered, normal) = replay(table);
+    assert_eq!(recorded.len(), answered.len());
+    let mut differences = Vec::new();
+    for (java, kraftd) in recorded.iter().zip(&answered) {
+        let (expected, found) = (normal.line(&java.answer), normal.line(&kraftd.answer));
+        let allowed = ALLOWED.contains(&(table, java.title.as_str()));
+        if (expected != found) != allowed {
+            differences.push(format!(
+                "{} v{}, {}:\n- {expected}\n+ {found}",
+                java.api, java.version, java.title
+            ));
+        }
+    }
+    let count = differences.len();
+    let told = differences.join("\n");
+    assert!(
+        count == 0,
+        "{count} cases differ (or no longer do): - Java, + kraftd\n{told}"
+    );
+}
+
+#[test]
+fn admin_requests_good_and_bad_are_answered_as_javas_controller_answers() {
+    compare("admin-errors.tsv");
+}
+
+#[test]
+fn brokers_requests_good_and_bad_are_answered_as_javas_controller_answers() {
+    compare("broker-requests.tsv");
+}
+
+#[test]
+fn raft_requests_good_and_bad_are_answered_as_javas_controller_answers() {
+    compare("raft-requests.tsv");
+}
+
+#[test]
+fn the_raw_api_versions_answers_are_javas_api_by_api() {
+    let (recorded, answered, _) = replay("api-versions.tsv");
+    let mut differences = Vec::new();
+    for (java, kraftd) in recorded.iter().zip(&answered) {
+        let (expected, found) = (parsed(&java.answer), parsed(&kraftd.answer));
+        for (key, range) in &expected.apis {
+            let skipped = NOT_BUILT.contains(&key.as_str()) && !found.apis.contains_key(key);
+            if found.apis.get(key) != Some(range) && !skipped {
+                let other = found.apis.get(key);
+                differences.push(format!("{}: API {key}: {range} and {other:?}", java.title));
+            }
+        }
+        let extra = found
+            .apis
+            .keys()
+            .filter(|key| !expected.apis.contains_key(*key));
+        differences.extend(extra.map(|key| format!("{}: API {key} is not Java's", java.title)));
+        if expected.rest != found.rest {
+            differences.push(format!(
+                "{}:\n- {}\n+ {}",
+                java.title, expected.rest, found.rest
+            ));
+        }
+    }
+    assert!(differences.is_empty(), "{}", differences.join("\n"));
+}
+
+/// An ApiVersions answer: the version range of each API, and everything else.
+struct Versions {
+    apis: BTreeMap<String, String>,
+    rest: Value,
+}
+
+fn parsed(answer: &str) -> Versions {
+    let mut rest: Value = serde_json::from_str(answer).expect("an answer in JSON");
+    let keys = rest["apiKeys"].take();
+    let apis = keys.as_array().into_iter().flatten().map(|api| {
+        (
+            api["apiKey"].to_string(),
+            format!("{}-{}", api["minVersion"], api["maxVersion"]),
+        )
+    });
+    let apis = apis.collect();
+    // The epoch of the finalized features is an offset of the log.
+    if let Some(epoch) = rest.get_mut("finalizedFeaturesEpoch") {
+        *epoch = Value::from(0);
+    }
+    for list in ["supportedFeatures", "finalizedFeatures"] {
+        if let Some(Value::Array(features)) = rest.get_mut(list) {
+            features.sort_by_key(|feature| feature["name"].to_string());
+        }
+    }
+    Versions { apis, rest }
+}

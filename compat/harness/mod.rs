@@ -1,0 +1,14 @@
+//! Starts and stops the processes of a scenario, each in a temporary directory, and waits for
+//! what they do. Nothing here waits for a fixed time: each wait has a condition and a limit.
+
+mod cluster;
+mod driver;
+mod java;
+mod process;
+mod wait;
+
+pub(crate) use cluster::{Broker, CLUSTER_ID, Controller, Kind, Release, Setup};
+pub(crate) use driver::Driver;
+pub(crate) use java::run_java;
+pub(crate) use process::{Ended, run};
+pub(crate) use wait::until;
