@@ -1,7 +1,7 @@
-//! The `kraftd-commit` file: what this directory knows to be committed, and of which cluster it is.
+//! The `kraftd-commit` file: what is known to be committed here, and of which cluster it is.
 //!
-//! Java keeps neither. Without a durable commit offset, bad bytes at the end of a log cannot be told
-//! from a torn write, and with the cluster id only in `meta.properties` an edited file goes
+//! Java keeps neither. Without a durable commit offset, bad bytes at the end of a log cannot be
+//! told from a torn write, and with the cluster id only in `meta.properties` an edited file goes
 //! unnoticed. Java ignores the file.
 //!
 //! Two slots of one line each are written in turn, in place: a torn write spoils only the slot with

@@ -1,8 +1,8 @@
 //! The disk: one thread that writes and syncs in order, one that reads.
 //!
 //! Appends that wait together are written together and synced once. The commit mark is written in
-//! place behind them, only as far as the log is durable, and synced once a second: it may lag, it is
-//! never ahead. Reads are handed over in order, so they see all appends submitted before them.
+//! place after them, only as far as the log is durable, and synced once a second: it may lag, it
+//! is never ahead. Reads are handed over in order, so they see all appends submitted before them.
 
 #[cfg(test)]
 mod tests;
@@ -140,6 +140,15 @@ fn spawn(
         .name(name.to_owned())
         .spawn(body)
         .map_err(|error| StorageFault::io("start the thread for", dir, &error))
+}
+
+/// The clock by which this thread paces its syncs; nothing else hangs on it.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the disk thread paces its own syncs, and no decision of the core depends on it"
+)]
+fn now() -> Instant {
+    Instant::now()
 }
 
 type Tell = Box<dyn FnMut(Completion) + Send>;
@@ -304,7 +313,7 @@ impl Writer {
 
     fn wait(&self, commands: &Receiver<Command>) -> std::result::Result<Command, RecvTimeoutError> {
         match self.mark_sync_at {
-            Some(at) => commands.recv_timeout(at.saturating_duration_since(Instant::now())),
+            Some(at) => commands.recv_timeout(at.saturating_duration_since(now())),
             None => commands.recv().map_err(|_| RecvTimeoutError::Disconnected),
         }
     }
@@ -387,14 +396,13 @@ impl Writer {
         }
         if commit.offset > self.mark.commit().offset {
             self.mark.write(commit)?;
-            self.mark_sync_at
-                .get_or_insert_with(|| Instant::now() + MARK_SYNC);
+            self.mark_sync_at.get_or_insert_with(|| now() + MARK_SYNC);
         }
         Ok(())
     }
 
     fn sync_mark_if_due(&mut self) -> Result<()> {
-        if self.mark_sync_at.is_some_and(|at| at <= Instant::now()) {
+        if self.mark_sync_at.is_some_and(|at| at <= now()) {
             self.mark.sync()?;
             self.mark_sync_at = None;
         }

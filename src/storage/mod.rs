@@ -1,8 +1,8 @@
 //! Storage: what the core asks of a disk, and what it is told back.
 //!
 //! **Ordering contract.** Commands are executed in the order of submission by one disk thread, and
-//! completions come back in that order, except for reads, which may overtake nothing before them but
-//! may complete later. Appends that wait together are written together and synced once. A
+//! completions come back in that order, except for reads, which may overtake nothing before them
+//! but may complete later. Appends that wait together are written together and synced once. A
 //! completion of a write means: it survives a power cut. A failed write, sync or rename is final:
 //! [`Completion::Failed`] is the last completion and the process stops; a failed fsync is never
 //! tried again (what the page cache holds after it is unknown).

@@ -163,7 +163,10 @@ mod tests {
 
     #[test]
     fn version_0_reads_and_writes_as_java_wrote_it() {
-        let text = r#"{"clusterId":"","leaderId":1,"leaderEpoch":1,"votedId":-1,"appliedOffset":0,"currentVoters":[{"voterId":1}],"data_version":0}"#;
+        let text = concat!(
+            r#"{"clusterId":"","leaderId":1,"leaderEpoch":1,"votedId":-1,"appliedOffset":0,"#,
+            r#""currentVoters":[{"voterId":1}],"data_version":0}"#
+        );
         let state = read_text(text).unwrap().unwrap();
         assert_eq!(state.leader, Some(NodeId(1)));
         assert_eq!(state.voters, [NodeId(1)]);
@@ -173,11 +176,17 @@ mod tests {
 
     #[test]
     fn version_1_reads_and_writes_as_java_wrote_it() {
-        let text = r#"{"leaderId":13,"leaderEpoch":1,"votedId":13,"votedDirectoryId":"fgxKAAAAAAAAAAAAAAAAAA","data_version":1}"#;
+        let text = concat!(
+            r#"{"leaderId":13,"leaderEpoch":1,"votedId":13,"#,
+            r#""votedDirectoryId":"fgxKAAAAAAAAAAAAAAAAAA","data_version":1}"#
+        );
         let state = read_text(text).unwrap().unwrap();
         assert_eq!(state.voted.map(|key| key.id), Some(NodeId(13)));
         assert_eq!(encode(&state), text);
-        let none = r#"{"leaderId":-1,"leaderEpoch":4,"votedId":-1,"votedDirectoryId":"AAAAAAAAAAAAAAAAAAAAAA","data_version":1}"#;
+        let none = concat!(
+            r#"{"leaderId":-1,"leaderEpoch":4,"votedId":-1,"#,
+            r#""votedDirectoryId":"AAAAAAAAAAAAAAAAAAAAAA","data_version":1}"#
+        );
         let state = read_text(none).unwrap().unwrap();
         assert_eq!((state.leader, state.voted), (None, None));
         assert_eq!(encode(&state), none);

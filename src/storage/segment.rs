@@ -81,7 +81,7 @@ impl Segment {
         *self.entries.write().unwrap_or_else(PoisonError::into_inner) = entries.to_vec();
     }
 
-    /// Where the batch that holds `from`, or the first behind it, begins; `None` when there is none.
+    /// Where the batch that holds `from`, or the first behind it, begins; `None` if there is none.
     fn find(&self, from: Offset) -> Result<Option<u64>> {
         let end = self.bytes();
         let relative = from.0.saturating_sub(self.base.0);

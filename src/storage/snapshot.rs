@@ -384,9 +384,9 @@ mod tests {
     fn write(dir: &Path) -> PathBuf {
         let mut writer =
             SnapshotWriter::create(dir, ID, Timestamp(7), Timestamp(9), &control()).unwrap();
-        for level in 1..=20 {
+        for level in 1..=5 {
             writer.push(&feature(level)).unwrap();
-            if level % 7 == 0 {
+            if level % 2 == 0 {
                 writer.end_batch().unwrap();
             }
         }
@@ -416,7 +416,7 @@ mod tests {
             .flat_map(Batch::records)
             .map(|record| VersionedRecord::decode(&record.unwrap().value.unwrap()).unwrap())
             .collect();
-        assert_eq!(values, (1..=20).map(feature).collect::<Vec<_>>());
+        assert_eq!(values, (1..=5).map(feature).collect::<Vec<_>>());
     }
 
     #[test]
@@ -444,8 +444,8 @@ mod tests {
             let mut bytes = good.clone();
             bytes[at] ^= 0x10;
             // The epoch of a batch is not covered by its checksum and not used.
-            let epoch = SnapshotFile::open(&path).is_ok() && verify(&bytes).is_ok();
-            assert!(!epoch || is_in_an_epoch(&good, at), "flipped at {at}");
+            let accepted = verify(&bytes).is_ok();
+            assert!(!accepted || is_in_an_epoch(&good, at), "flipped at {at}");
         }
         let mut twice = good.clone();
         twice.extend_from_slice(&good);

@@ -1,13 +1,13 @@
 //! The segments as they are found: every batch looked at, and bad bytes judged.
 //!
 //! A **torn tail** is what a crash leaves: bad bytes at the end of the log, with no whole batch
-//! behind them, and nothing behind them that is known to have been durable. It is cut. Anything else
+//! behind them, and nothing there that is known to have been durable. It is cut. Anything else
 //! is **rot**: the bytes were good once and the disk changed them. Cutting rot would lose committed
 //! records, so it is refused.
 //!
 //! One crash looks like rot: the batches of one unsynced write may reach the disk in any order, so
-//! that a whole batch is behind pages that were never written. Such pages are zeros, which a changed
-//! bit is not, and they are near the end.
+//! that a whole batch is behind pages that were never written. Such pages are zeros, which a
+//! changed bit is not, and they are near the end.
 
 use std::collections::BTreeSet;
 use std::fs::File;

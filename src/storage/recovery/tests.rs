@@ -123,9 +123,11 @@ fn a_log_is_found_as_it_was_written() {
 
 #[test]
 fn a_tail_torn_at_any_byte_of_the_last_batch_is_cut() {
+    let (_dir, options) = crashed();
+    committed(&options, 29, 3);
+    let good = fs::read(log_file(&options)).unwrap();
     for cut in 1..BATCH {
-        let (_dir, options) = crashed();
-        committed(&options, 29, 3);
+        fs::write(log_file(&options), &good).unwrap();
         damage(&log_file(&options), |bytes| {
             bytes.truncate(30 * BATCH - cut)
         });
@@ -137,7 +139,7 @@ fn a_tail_torn_at_any_byte_of_the_last_batch_is_cut() {
             29 * BATCH as u64
         );
         drop(log);
-        assert_eq!(open(&options).unwrap().1.torn_bytes, 0);
+        assert!(examine(&options).is_ok());
     }
 }
 

@@ -122,16 +122,93 @@ fn any_mutation_of_a_directory_opens_or_is_refused() {
     });
 }
 
-/// What a crash may leave of a log: everything synced, and any prefix of what was written since.
+#[derive(Clone, Debug)]
+enum Step {
+    Append { size: usize, next_epoch: bool },
+    Sync,
+    Truncate(u8),
+    Crash(u16),
+}
+
+/// A log beside the batches that it must hold.
+struct Run {
+    options: OpenOptions,
+    log: Log,
+    model: Vec<Batch>,
+    /// So many of them survive a crash.
+    synced: usize,
+    epoch: i32,
+}
+
+impl Run {
+    fn step(&mut self, step: &Step) {
+        match *step {
+            Step::Append { size, next_epoch } => {
+                self.epoch += i32::from(next_epoch);
+                let batch = batch(self.model.len() as i64, self.epoch, size);
+                self.log.append(batch.bytes().clone()).unwrap();
+                self.model.push(batch);
+            }
+            Step::Sync => {
+                self.log.sync().unwrap();
+                self.synced = self.model.len();
+            }
+            Step::Truncate(to) => {
+                let end = usize::from(to) % (self.model.len() + 1);
+                self.log.truncate(Offset(end as i64)).unwrap();
+                if end < self.model.len() {
+                    self.synced = end;
+                }
+                self.model.truncate(end);
+            }
+            Step::Crash(at) => self.crash(u64::from(at)),
+        }
+        assert_eq!(self.log.end(), Offset(self.model.len() as i64));
+    }
+
+    /// Everything synced stays, and any prefix of what was written since.
+    fn crash(&mut self, at: u64) {
+        let last = *listing::list(&self.options.dir)
+            .unwrap()
+            .logs
+            .last()
+            .unwrap();
+        let first = last.0 as usize;
+        // A roll syncs what is before it.
+        self.synced = self.synced.max(first);
+        let bytes = |batches: &[Batch]| batches.iter().map(|batch| batch.size() as u64).sum();
+        let kept: u64 = bytes(&self.model[first..self.synced]);
+        let all: u64 = bytes(&self.model[first..]);
+        let path = log_path(&self.options.dir, last);
+        let file = fs::File::options().write(true).open(path).unwrap();
+        file.set_len(kept + at % (all - kept + 1)).unwrap();
+        let (log, recovered) = open(&self.options).unwrap();
+        self.log = log;
+        let end = recovered.log_end.0 as usize;
+        assert!(end >= self.synced && end <= self.model.len());
+        self.model.truncate(end);
+        self.synced = end;
+        self.epoch = self
+            .model
+            .last()
+            .map_or(self.epoch, |batch| batch.epoch().0);
+    }
+
+    fn read_all(&self) -> Vec<Batch> {
+        let mut found = Vec::new();
+        loop {
+            let next = Offset(found.len() as i64);
+            let bytes = self.log.reader().read(next, Offset(i64::MAX), 1).unwrap();
+            if bytes.is_empty() {
+                return found;
+            }
+            found.push(Batch::parse(bytes).unwrap());
+        }
+    }
+}
+
 #[test]
 fn a_crash_at_any_byte_leaves_a_legal_prefix() {
-    #[derive(Clone, Debug)]
-    enum Step {
-        Append { size: usize, next_epoch: bool },
-        Sync,
-        Truncate(u8),
-        Crash(u16),
-    }
     let step = prop_oneof![
         6 => (0..400_usize, prop::bool::weighted(0.1))
             .prop_map(|(size, next_epoch)| Step::Append { size, next_epoch }),
@@ -143,60 +220,12 @@ fn a_crash_at_any_byte_leaves_a_legal_prefix() {
     proptest!(config, |(steps in prop::collection::vec(step, 1..80))| {
         let dir = tempfile::tempdir().unwrap();
         let options = OpenOptions { segment_bytes: 2000, ..options(dir.path()) };
-        let (mut log, _) = open(&options).unwrap();
+        let (log, _) = open(&options).unwrap();
         vote(&options);
-        let mut model: Vec<Batch> = Vec::new();
-        let (mut synced, mut epoch) = (0, 1);
-        for step in steps {
-            match step {
-                Step::Append { size, next_epoch } => {
-                    epoch += i32::from(next_epoch);
-                    let batch = batch(model.len() as i64, epoch, size);
-                    let rolled = log.append(batch.bytes().clone());
-                    rolled.unwrap();
-                    model.push(batch);
-                }
-                Step::Sync => {
-                    log.sync().unwrap();
-                    synced = model.len();
-                }
-                Step::Truncate(to) => {
-                    let end = usize::from(to) % (model.len() + 1);
-                    log.truncate(Offset(end as i64)).unwrap();
-                    if end < model.len() {
-                        synced = end;
-                    }
-                    model.truncate(end);
-                }
-                Step::Crash(at) => {
-                    drop(log);
-                    let last = *listing::list(&options.dir).unwrap().logs.last().unwrap();
-                    let path = log_path(&options.dir, last);
-                    // A roll syncs what is before it.
-                    synced = synced.max(last.0 as usize);
-                    let size = |batches: &[Batch]| {
-                        batches.iter().map(|batch| batch.size() as u64).sum::<u64>()
-                    };
-                    let (kept, all) = (size(&model[last.0 as usize..synced]), size(&model[last.0 as usize..]));
-                    let bytes = kept + u64::from(at) % (all - kept + 1);
-                    fs::File::options().write(true).open(&path).unwrap().set_len(bytes).unwrap();
-                    let (again, recovered) = open(&options).unwrap();
-                    log = again;
-                    let end = recovered.log_end.0 as usize;
-                    prop_assert!(end >= synced && end <= model.len());
-                    model.truncate(end);
-                    synced = end;
-                    epoch = model.last().map_or(epoch, |batch| batch.epoch().0);
-                }
-            }
-            prop_assert_eq!(log.end(), Offset(model.len() as i64));
+        let mut run = Run { options, log, model: Vec::new(), synced: 0, epoch: 1 };
+        for step in &steps {
+            run.step(step);
         }
-        let mut found = Vec::new();
-        while let Ok(bytes) = log.reader().read(Offset(found.len() as i64), Offset(i64::MAX), 1)
-            && !bytes.is_empty()
-        {
-            found.push(Batch::parse(bytes).unwrap());
-        }
-        prop_assert_eq!(found, model);
+        prop_assert_eq!(run.read_all(), run.model);
     });
 }
