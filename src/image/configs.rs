@@ -152,8 +152,15 @@ impl Configs {
         self.count
     }
 
-    /// Sets one key, or removes it when `value` is `None`.
-    pub(super) fn set(&mut self, kind: i8, name: &str, key: &str, value: Option<&str>) {
+    /// Sets one key, or removes it when `value` is `None`. `shared` gives the memory for the name
+    /// of a new resource: a topic's configuration shares the topic's name.
+    pub(super) fn set(
+        &mut self,
+        (kind, name): (i8, &str),
+        key: &str,
+        value: Option<&str>,
+        shared: impl FnOnce() -> Arc<str>,
+    ) {
         match (self.find(kind, name), value) {
             (Some(at), Some(value)) => {
                 let key = self.shared_key(key);
@@ -173,7 +180,7 @@ impl Configs {
                 let key = self.shared_key(key);
                 self.add(Row {
                     kind,
-                    name: Arc::from(name),
+                    name: shared(),
                     map: ConfigMap(Arc::from([(key, Arc::from(value))])),
                 });
             }
@@ -318,6 +325,10 @@ const GROUP_KEYS: &[&str] = &[
 mod tests {
     use super::*;
 
+    fn set(configs: &mut Configs, kind: i8, name: &str, key: &str, value: Option<&str>) {
+        configs.set((kind, name), key, value, || Arc::from(name));
+    }
+
     #[test]
     fn the_lists_of_known_keys_are_sorted() {
         assert!(TOPIC_KEYS.is_sorted());
@@ -328,18 +339,18 @@ mod tests {
     #[test]
     fn a_resource_vanishes_with_its_last_key_and_its_slot_is_used_again() {
         let mut configs = Configs::default();
-        configs.set(TOPIC, "a", "segment.ms", Some("1"));
-        configs.set(TOPIC, "a", "retention.ms", Some("2"));
-        configs.set(BROKER, "a", "retention.ms", Some("3"));
+        set(&mut configs, TOPIC, "a", "segment.ms", Some("1"));
+        set(&mut configs, TOPIC, "a", "retention.ms", Some("2"));
+        set(&mut configs, BROKER, "a", "retention.ms", Some("3"));
         let before = configs.clone();
-        configs.set(TOPIC, "a", "retention.ms", Some("4"));
-        configs.set(TOPIC, "a", "segment.ms", None);
+        set(&mut configs, TOPIC, "a", "retention.ms", Some("4"));
+        set(&mut configs, TOPIC, "a", "segment.ms", None);
         let map = configs.get(TOPIC, "a").expect("one key is left");
         assert_eq!(map.iter().collect::<Vec<_>>(), [("retention.ms", "4")]);
-        configs.set(TOPIC, "a", "retention.ms", None);
+        set(&mut configs, TOPIC, "a", "retention.ms", None);
         assert_eq!(configs.get(TOPIC, "a"), None);
         assert_eq!(configs.len(), 1);
-        configs.set(GROUP, "g", "share.isolation.level", Some("x"));
+        set(&mut configs, GROUP, "g", "share.isolation.level", Some("x"));
         assert_eq!(configs.slots.len(), 2);
         assert_eq!(before.get(TOPIC, "a").map(ConfigMap::len), Some(2));
     }

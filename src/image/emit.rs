@@ -12,7 +12,6 @@ use std::collections::BTreeSet;
 
 use uuid::Uuid;
 
-use super::features::{METADATA_VERSION, MetadataVersion};
 use super::{Broker, Controller, Image, Partition, ZkMigration};
 use crate::records::{
     AccessControlEntryRecord, BrokerEndpoint, BrokerFeature, ClientQuotaRecord, ConfigRecord,
@@ -20,10 +19,8 @@ use crate::records::{
     PartitionRecord, ProducerIdsRecord, Record, RegisterBrokerRecord, RegisterControllerRecord,
     TopicRecord, UserScramCredentialRecord, VersionedRecord, ZkMigrationStateRecord,
 };
+use crate::types::features::{ELR_VERSION, MetadataVersion};
 use crate::types::{PartitionId, ids};
-
-/// The feature without which ELR lists do not reach a snapshot.
-const ELR_FEATURE: &str = "eligible.leader.replicas.version";
 
 /// What of an image its metadata.version cannot express; each a phrase for a log line.
 pub type Losses = BTreeSet<&'static str>;
@@ -31,7 +28,8 @@ pub type Losses = BTreeSet<&'static str>;
 /// Where the records go, and what a level can hold.
 struct Emitter<'a> {
     sink: &'a mut dyn FnMut(VersionedRecord),
-    level: i16,
+    version: MetadataVersion,
+    /// Without the feature, ELR lists do not reach a snapshot.
     elr: bool,
     losses: Losses,
 }
@@ -43,10 +41,12 @@ impl Image {
     pub fn emit(&self, sink: &mut dyn FnMut(VersionedRecord)) -> Losses {
         let image = self.settled();
         let version = image.features.metadata_version();
+        let version = version.unwrap_or(MetadataVersion::MINIMUM);
+        let elr = version.is_elr_supported() && image.features.level(ELR_VERSION) >= 1;
         let mut emitter = Emitter {
             sink,
-            level: version.map_or(LOWEST_LEVEL, MetadataVersion::level),
-            elr: image.features.level(ELR_FEATURE) >= 1,
+            version,
+            elr,
             losses: Losses::new(),
         };
         emitter.features(image);
@@ -62,39 +62,21 @@ impl Image {
     }
 }
 
-/// 3.3-IV3: InControlledShutdown.
-const LOWEST_LEVEL: i16 = 7;
-/// 3.4-IV0: brokers in migration.
-const MIGRATION: i16 = 8;
-/// 3.5-IV2: SCRAM records.
-const SCRAM: i16 = 11;
-/// 3.6-IV2: delegation tokens.
-const TOKENS: i16 = 14;
-/// 3.7-IV0: controller registrations.
-const CONTROLLERS: i16 = 15;
-/// 3.7-IV2: directory ids.
-const DIRECTORIES: i16 = 17;
-/// 4.0-IV1: eligible leader replicas.
-const ELR: i16 = 23;
-/// 4.3-IV0: cordoned directories.
-const CORDONED: i16 = 30;
-
 impl Emitter<'_> {
     fn put(&mut self, record: impl Into<Record>, version: i16) {
         (self.sink)(record.into().at(version));
     }
 
-    /// True when `value` is worth writing and the level can; notes a loss when it cannot.
-    fn can(&mut self, level: i16, is_set: bool, loss: &'static str) -> bool {
-        if is_set && self.level < level {
+    /// Whether something that is set is written; notes a loss when the level cannot.
+    fn can(&mut self, supported: bool, is_set: bool, loss: &'static str) -> bool {
+        if is_set && !supported {
             self.losses.insert(loss);
         }
-        is_set && self.level >= level
+        is_set && supported
     }
 
     fn features(&mut self, image: &Image) {
         for (name, level) in image.features.iter() {
-            debug_assert!(name != METADATA_VERSION || level >= LOWEST_LEVEL);
             let record = FeatureLevelRecord {
                 name: name.to_owned(),
                 feature_level: level,
@@ -119,16 +101,14 @@ impl Emitter<'_> {
     fn cluster(&mut self, image: &Image) {
         for broker in image.brokers.values() {
             let record = self.broker(broker);
-            let version = match self.level {
-                CORDONED.. => 4,
-                DIRECTORIES.. => 3,
-                MIGRATION.. => 2,
-                _ => 1,
-            };
-            self.put(record, version);
+            self.put(record, self.version.register_broker_record_version());
         }
         let any = !image.controllers.is_empty();
-        if self.can(CONTROLLERS, any, "the registrations of controllers") {
+        if self.can(
+            self.version.controller_registration(),
+            any,
+            "the registrations of controllers",
+        ) {
             for controller in image.controllers.values() {
                 self.put(controller_record(controller), 0);
             }
@@ -163,25 +143,32 @@ impl Emitter<'_> {
             });
         }
         let migrating = broker.is_migrating;
-        record.is_migrating_zk_broker =
-            self.can(MIGRATION, migrating, "the migration state of brokers");
+        record.is_migrating_zk_broker = self.can(
+            self.version.supports_migration(),
+            migrating,
+            "the migration state of brokers",
+        );
         let any = !broker.directories.is_empty();
-        if self.can(DIRECTORIES, any, "the log directories of brokers") {
+        if self.can(
+            self.version.directory_assignment(),
+            any,
+            "the log directories of brokers",
+        ) {
             record.log_dirs.clone_from(&broker.directories);
         }
         let any = broker.cordoned.is_some();
-        if self.can(CORDONED, any, "the cordoned log directories of brokers") {
+        if self.can(
+            self.version.cordoned_log_dirs(),
+            any,
+            "the cordoned log directories of brokers",
+        ) {
             record.cordoned_log_dirs.clone_from(&broker.cordoned);
         }
         record
     }
 
     fn topics(&mut self, image: &Image) {
-        let version = match self.level {
-            ELR.. => 2,
-            DIRECTORIES.. => 1,
-            _ => 0,
-        };
+        let version = self.version.partition_record_version();
         for topic in image.topics() {
             let record = TopicRecord {
                 name: topic.name().to_owned(),
@@ -216,12 +203,12 @@ impl Emitter<'_> {
             ..PartitionRecord::default()
         };
         let directories = partition.directories();
-        if self.level >= DIRECTORIES {
+        if self.version.directory_assignment() {
             record.directories = directories.to_vec();
         } else if directories.iter().any(|id| *id != ids::DIR_MIGRATING) {
             self.losses.insert("the directories of replicas");
         }
-        if self.elr && self.level >= ELR {
+        if self.elr {
             record.eligible_leader_replicas = unless_empty(partition.elr());
             record.last_known_elr = unless_empty(partition.last_known_elr());
         } else if !partition.elr().is_empty() || !partition.last_known_elr().is_empty() {
@@ -295,7 +282,11 @@ impl Emitter<'_> {
     }
 
     fn scram(&mut self, image: &Image) {
-        if !self.can(SCRAM, !image.scram.is_empty(), "SCRAM credentials") {
+        if !self.can(
+            self.version.supports_scram(),
+            !image.scram.is_empty(),
+            "SCRAM credentials",
+        ) {
             return;
         }
         for ((name, mechanism), credential) in &*image.scram {
@@ -313,7 +304,11 @@ impl Emitter<'_> {
     }
 
     fn tokens(&mut self, image: &Image) {
-        if !self.can(TOKENS, !image.tokens.is_empty(), "delegation tokens") {
+        if !self.can(
+            self.version.supports_delegation_tokens(),
+            !image.tokens.is_empty(),
+            "delegation tokens",
+        ) {
             return;
         }
         for (id, token) in &*image.tokens {

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-pub use crate::types::features::{METADATA_VERSION, MetadataVersion};
+use crate::types::features::{METADATA_VERSION, MetadataVersion};
 
 /// The finalized levels.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

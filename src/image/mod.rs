@@ -49,7 +49,7 @@ pub use brokers::{Broker, Endpoint, FeatureRange};
 pub use configs::{ConfigMap, ConfigResource};
 pub use controllers::Controller;
 pub use emit::Losses;
-pub use features::{Features, METADATA_VERSION, MetadataVersion};
+pub use features::Features;
 pub use quotas::{QuotaEntity, QuotaValues};
 pub use replay::ReplayFault;
 pub use scan::Found;

@@ -13,7 +13,6 @@ use uuid::Uuid;
 
 use super::brokers::{Broker, Endpoint, FeatureRange, sort_directories};
 use super::controllers::Controller;
-use super::features::{METADATA_VERSION, MetadataVersion};
 use super::{
     Acl, DelegationToken, Image, QuotaEntity, ScramCredential, Transaction, ZkMigration, configs,
 };
@@ -23,6 +22,7 @@ use crate::records::{
     Record, RegisterBrokerRecord, RegisterControllerRecord, RemoveUserScramCredentialRecord,
     UnregisterBrokerRecord, UserScramCredentialRecord, ZkMigrationStateRecord,
 };
+use crate::types::features::{Feature, KRAFT_VERSION, METADATA_VERSION, MetadataVersion};
 use crate::types::{BrokerEpoch, NodeId, Offset, Timestamp};
 
 /// Why a record makes no sense on an image.
@@ -351,29 +351,40 @@ impl Image {
         if kind == configs::BROKER && !name.is_empty() && name.parse::<i32>().is_err() {
             return Err(ReplayFault::BrokerNameNotANumber(name.to_owned()));
         }
-        self.configs
-            .set(kind, name, &record.name, record.value.as_deref());
+        let topic = if kind == configs::TOPIC {
+            self.topics.find_name(name)
+        } else {
+            None
+        };
+        let topic = topic.and_then(|at| self.topics.slot(at));
+        let shared = || topic.map_or_else(|| Arc::from(name), |topic| Arc::clone(&topic.name));
+        let value = record.value.as_deref();
+        self.configs.set((kind, name), &record.name, value, shared);
         Ok(())
     }
 
     fn set_feature(&mut self, record: &FeatureLevelRecord) -> Result<(), ReplayFault> {
-        let level = record.feature_level;
-        if record.name == METADATA_VERSION {
-            let unknown = || ReplayFault::FeatureLevelUnknown {
-                name: record.name.clone(),
-                level,
-            };
+        let (name, level) = (&record.name, record.feature_level);
+        let unknown = || ReplayFault::FeatureLevelUnknown {
+            name: name.clone(),
+            level,
+        };
+        if name == METADATA_VERSION {
             let version = MetadataVersion::from_level(level).ok_or_else(unknown)?;
             Arc::make_mut(&mut self.features).metadata_version = Some(version);
-        } else if record.name == "kraft.version" {
+            return Ok(());
+        }
+        // What a level means is not known here, so neither is what a later record means.
+        if level != 0 && Feature::by_name(name).is_none_or(|known| known.at(level).is_none()) {
+            return Err(unknown());
+        }
+        if name == KRAFT_VERSION {
             // It belongs to control records; the reference passes over it too.
         } else if level == 0 {
-            Arc::make_mut(&mut self.features)
-                .others
-                .remove(&record.name);
+            Arc::make_mut(&mut self.features).others.remove(name);
         } else {
             let others = &mut Arc::make_mut(&mut self.features).others;
-            others.insert(record.name.clone(), level);
+            others.insert(name.clone(), level);
         }
         Ok(())
     }

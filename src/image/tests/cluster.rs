@@ -146,7 +146,7 @@ fn controllers_come_and_go() {
 }
 
 #[test]
-fn feature_level_zero_removes_and_an_unknown_metadata_version_is_refused() {
+fn feature_level_zero_removes_and_an_unknown_level_is_refused() {
     let level = |name: &str, level| FeatureLevelRecord {
         name: name.to_owned(),
         feature_level: level,
@@ -166,6 +166,16 @@ fn feature_level_zero_removes_and_an_unknown_metadata_version_is_refused() {
     assert_eq!(features, [("metadata.version", 33), ("group.version", 1)]);
     assert_eq!(image.features().level("metadata.version"), 33);
     assert_eq!(image.features().level("share.version"), 0);
+    for (name, bad) in [
+        ("share.version", 3),
+        ("group.version", -1),
+        ("new.version", 1),
+    ] {
+        assert!(matches!(
+            fault(&image, level(name, bad)),
+            ReplayFault::FeatureLevelUnknown { .. }
+        ));
+    }
     for bad in [0, 6, 35, -1] {
         assert!(matches!(
             fault(&image, level("metadata.version", bad)),
