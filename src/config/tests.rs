@@ -123,9 +123,9 @@ fn kraftd_starts_with_the_files_that_java_starts_with() {
         let stricter = STRICTER.iter().any(|(title, _)| *title == case.title)
             || BINDS.contains(&case.title.as_str());
         let milder = MILDER.contains(&case.title.as_str());
-        let expected = case.accepted && !stricter || milder;
+        let expected = (case.accepted && !stricter) || milder;
         assert!(
-            !(stricter && !case.accepted),
+            !stricter || case.accepted,
             "{} is no difference",
             case.title
         );
@@ -193,7 +193,7 @@ fn kraftd_makes_of_a_file_what_java_makes_of_it() {
                     Some(topic) => config.topic_defaults[topic].clone(),
                     None => config.effective[key]
                         .clone()
-                        .map_or("null".to_owned(), |v| v.0),
+                        .map_or_else(|| "null".to_owned(), |v| v.0),
                 },
             };
             assert_eq!(&dir_of(value, &config), expected, "{}: {key}", case.title);

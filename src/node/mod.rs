@@ -51,7 +51,7 @@ pub enum Event {
         /// When the request was read from its connection.
         arrived: Instant,
         /// What is asked.
-        request: Request,
+        request: Box<Request>,
     },
     /// The disk is done with something.
     Disk(Completion),
@@ -267,33 +267,30 @@ impl Node {
             Event::Request {
                 ticket,
                 arrived,
-                request:
-                    Request::Controller {
-                        version,
-                        context,
-                        request,
-                    },
-            } => {
-                let asked = leader::Asked {
-                    ticket,
-                    arrived,
+                request,
+            } => match *request {
+                Request::Controller {
                     version,
                     context,
-                };
-                self.controller_request(now, asked, request, effects);
-            }
-            Event::Request {
-                ticket,
-                request: Request::Raft { listener, request },
-                ..
-            } => {
-                let input = Input::Request {
-                    ticket,
-                    listener,
                     request,
-                };
-                self.drive(now, input, effects);
-            }
+                } => {
+                    let asked = leader::Asked {
+                        ticket,
+                        arrived,
+                        version,
+                        context,
+                    };
+                    self.controller_request(now, asked, request, effects);
+                }
+                Request::Raft { listener, request } => {
+                    let input = Input::Request {
+                        ticket,
+                        listener,
+                        request,
+                    };
+                    self.drive(now, input, effects);
+                }
+            },
             Event::Disk(completion) => self.completed(now, completion, effects),
             Event::WakeUp => {
                 self.drive(now, Input::WakeUp, effects);

@@ -108,7 +108,7 @@ impl Bench {
             .with_controller_id(1)
             .with_incarnation_id(INCARNATION);
         let parts = Parts {
-            raft: raft::Raft::new(config, boot, Instant(0)),
+            raft: Raft::new(config, boot, Instant(0)),
             image: Image::empty(),
             image_end: Offset::ZERO,
             settings: settings(),
@@ -214,7 +214,7 @@ impl Bench {
         self.step(Event::Request {
             ticket,
             arrived,
-            request,
+            request: Box::new(request),
         });
         ticket
     }
@@ -423,7 +423,7 @@ fn an_observer_is_served_from_memory_what_is_not_yet_durable_and_not_told_it_is_
     bench.step(Event::Request {
         ticket: Ticket(900),
         arrived: Instant(0),
-        request,
+        request: Box::new(request),
     });
     match bench.replies.get(&Ticket(900)) {
         Some(Answer::Fetch { response, records }) => {

@@ -210,6 +210,7 @@ macro_rules! message {
     )*) => {$(
         $(#[$meta])*
         #[derive(Clone, Debug, PartialEq)]
+        #[allow(unreachable_pub, reason = "tests declare messages in private modules")]
         pub struct $name {
             $( $(#[$fmeta])* pub $field: $ty, )*
             /// Tagged fields of a newer release, kept as bytes.

@@ -6,7 +6,7 @@ use crate::types::{Instant, Now, Timestamp};
 
 /// Both clocks, as plain numbers for the core.
 #[derive(Clone, Copy, Debug)]
-pub struct Clock {
+pub(super) struct Clock {
     start: std::time::Instant,
 }
 
@@ -17,7 +17,7 @@ impl Clock {
         clippy::disallowed_methods,
         reason = "the shell reads the clock for everybody"
     )]
-    pub fn start() -> Self {
+    pub(super) fn start() -> Self {
         Self {
             start: std::time::Instant::now(),
         }
@@ -29,7 +29,7 @@ impl Clock {
         clippy::disallowed_methods,
         reason = "the shell reads the clock for everybody"
     )]
-    pub fn now(&self) -> Now {
+    pub(super) fn now(&self) -> Now {
         let wall = SystemTime::now()
             .duration_since(UNIX_EPOCH)
             .unwrap_or(Duration::ZERO);

@@ -24,7 +24,7 @@ pub(super) enum Message {
     Request {
         ticket: Ticket,
         arrived: Instant,
-        request: Request,
+        request: Box<Request>,
         reply: oneshot::Sender<Answer>,
         permit: OwnedSemaphorePermit,
     },
@@ -33,7 +33,7 @@ pub(super) enum Message {
 
 /// How the rest of the process reaches the core.
 #[derive(Clone)]
-pub struct CoreClient {
+pub(super) struct CoreClient {
     sender: Sender<Message>,
     permits: Arc<Semaphore>,
     tickets: Arc<AtomicU64>,
@@ -66,7 +66,7 @@ impl server::core::Core for CoreClient {
         let message = Message::Request {
             ticket: Ticket(self.tickets.fetch_add(1, Ordering::Relaxed)),
             arrived: self.clock.now().instant,
-            request: *request,
+            request,
             reply,
             permit,
         };

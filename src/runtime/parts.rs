@@ -43,12 +43,14 @@ pub(super) fn build(
     };
     let settings = settings(config, opened);
     let seed = Uuid::new_v4().as_u64_pair().0;
+    let raft = Raft::new(
+        raft_config(config, opened, &endpoints, seed),
+        boot(opened),
+        clock.now().instant,
+    );
+    check_voters(config, opened, raft.voters())?;
     Ok(Parts {
-        raft: Raft::new(
-            raft_config(config, opened, &endpoints, seed),
-            boot(opened),
-            clock.now().instant,
-        ),
+        raft,
         image,
         image_end,
         registration: registration(config, &endpoints, &settings),
@@ -56,6 +58,38 @@ pub(super) fn build(
         settings,
         seed,
     })
+}
+
+/// Until quorums of several voters are built, this node must be the only voter.
+///
+/// # Errors
+/// One sentence that names the voters, this node and what helps.
+fn check_voters(config: &Config, opened: &Opened, voters: &[VoterNode]) -> Result<(), String> {
+    let (id, directory) = (config.node_id, opened.directory_id);
+    let own = |voter: &VoterNode| {
+        let key = voter.key;
+        key.id == id && (key.directory.is_nil() || key.directory == directory)
+    };
+    let dir = config.metadata_log_dir.display();
+    match voters {
+        [only] if own(only) => Ok(()),
+        [] => Err(format!(
+            "{dir} knows no voters, so node {id} could never lead: format it with --standalone, or \
+             set controller.quorum.voters if the quorum is static."
+        )),
+        [only] => Err(format!(
+            "The only voter in {dir} is node {} with directory {}, but this is node {id} with \
+             directory {}: start it with the directory that the voter has.",
+            only.key.id,
+            base64url(only.key.directory),
+            base64url(directory)
+        )),
+        several => Err(format!(
+            "{dir} names {} voters; quorums of several voters are not built yet, so kraftd runs \
+             only where it is the single voter.",
+            several.len()
+        )),
+    }
 }
 
 /// (listener, host, port) of each controller listener as peers see it.

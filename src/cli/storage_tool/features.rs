@@ -105,7 +105,7 @@ impl Levels {
             let level = asked.get(feature.name).copied();
             others.insert(
                 feature.name,
-                level.unwrap_or(feature.default_level(metadata_version)),
+                level.unwrap_or_else(|| feature.default_level(metadata_version)),
             );
         }
         let levels = Self {
