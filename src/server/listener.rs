@@ -175,12 +175,16 @@ async fn accept(
     limits: &Limits,
     not_before: Instant,
 ) -> io::Result<(TcpStream, SocketAddr, [OwnedSemaphorePermit; 2])> {
-    tokio::time::sleep_until(not_before).await;
+    // A timer that is due still costs a millisecond.
+    if not_before > Instant::now() {
+        tokio::time::sleep_until(not_before).await;
+    }
     let own = Arc::clone(&bound.slots).acquire_owned().await;
     let own = own.expect("the semaphore is never closed");
     let slots = [limits.slot().await, own];
     let (stream, address) = bound.socket.accept().await?;
-    Ok((stream, address, slots))
+    let plain = SocketAddr::new(address.ip().to_canonical(), address.port());
+    Ok((stream, plain, slots))
 }
 
 fn take<S: Service>(
@@ -227,7 +231,10 @@ async fn connection_task<S: Service>(
     let closing = connection::serve(stream, &shared.service, &shared.bounds, &mut peer, stop).await;
     match closing {
         Closing::Garbage(what) => {
-            let what = format!("{what} ({})", peer.client);
+            let what = match &peer.client {
+                client if *client == ClientInfo::default() => what,
+                client => format!("{what} ({client})"),
+            };
             shared.complaints.warn(peer.address, &peer.listener, &what);
         }
         Closing::Quiet(why) => tracing::debug!(
