@@ -53,6 +53,9 @@ struct StartArgs {
     /// A key that replaces the one of the file; may be repeated.
     #[arg(long = "override", value_name = "KEY=VALUE")]
     overrides: Vec<String>,
+    /// Start although quorum-state is gone: no election took place since it was lost.
+    #[arg(long)]
+    accept_lost_vote: bool,
     #[command(flatten)]
     logs: LogArgs,
 }

@@ -25,7 +25,7 @@ pub(super) fn run(args: &StartArgs) -> ExitCode {
     for warning in &loaded.warnings {
         tracing::warn!("{warning}");
     }
-    match runtime::run(&loaded.config, file) {
+    match runtime::run(&loaded.config, file, args.accept_lost_vote) {
         Ok(()) => ExitCode::SUCCESS,
         Err(reason) => super::refuse(&reason),
     }

@@ -28,15 +28,16 @@ use crate::storage::directory::{self, DirectoryOptions, Opened};
 /// How long answers under way may take to leave when the process stops.
 const STOP_PATIENCE: Duration = Duration::from_secs(5);
 
-/// Runs the controller until it is told to stop.
+/// Runs the controller until it is told to stop. `accept_lost_vote` starts it although its
+/// `quorum-state` is gone.
 ///
 /// # Errors
 /// One sentence: why it cannot start, or why it had to stop.
-pub fn run(config: &Config, file: &Path) -> Result<(), String> {
+pub fn run(config: &Config, file: &Path, accept_lost_vote: bool) -> Result<(), String> {
     let clock = Clock::start();
     raise_file_limit();
     let (sender, messages) = channel();
-    let opened = open(config, file, &sender)?;
+    let opened = open(config, file, accept_lost_vote, &sender)?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
@@ -45,7 +46,12 @@ pub fn run(config: &Config, file: &Path) -> Result<(), String> {
     runtime.block_on(serve(config, opened, (sender, messages), clock))
 }
 
-fn open(config: &Config, file: &Path, sender: &Sender<Message>) -> Result<Opened, String> {
+fn open(
+    config: &Config,
+    file: &Path,
+    accept_lost_vote: bool,
+    sender: &Sender<Message>,
+) -> Result<Opened, String> {
     let options = DirectoryOptions {
         node_id: config.node_id,
         log_dirs: config.log_dirs.clone(),
@@ -53,7 +59,7 @@ fn open(config: &Config, file: &Path, sender: &Sender<Message>) -> Result<Opened
         config_file: Some(file.to_path_buf()),
         segment_bytes: u64::from(config.metadata_log.segment_bytes),
         segment_ms: config.metadata_log.segment_ms,
-        accept_lost_vote: false,
+        accept_lost_vote,
     };
     let completions = sender.clone();
     let tell = move |completion| {
