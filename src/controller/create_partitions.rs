@@ -39,7 +39,9 @@ pub(super) fn decide(
                 "Duplicate topic name.",
             )),
         };
-        let mut result = CreatePartitionsTopicResult::default().with_name(name);
+        let mut result = CreatePartitionsTopicResult::default()
+            .with_name(name)
+            .with_error_message(None);
         match made {
             Ok(made) => records.extend(made),
             Err(error) => {

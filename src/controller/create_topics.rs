@@ -130,6 +130,7 @@ fn create(
     let result = CreatableTopicResult::default()
         .with_name(topic.name.clone())
         .with_topic_id(topic_id)
+        .with_error_message(None)
         .with_num_partitions(i32::try_from(partitions.len()).unwrap_or(i32::MAX))
         .with_replication_factor(
             partitions

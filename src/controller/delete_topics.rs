@@ -166,13 +166,13 @@ fn unknown_id() -> ApiError {
 }
 
 fn result(name: Option<TopicName>, id: Uuid, error: Option<ApiError>) -> DeletableTopicResult {
-    let result = DeletableTopicResult::default()
+    let (code, message) = match error {
+        None => (ErrorCode::None, None),
+        Some(error) => (error.code, error.message),
+    };
+    DeletableTopicResult::default()
         .with_name(name)
-        .with_topic_id(id);
-    match error {
-        None => result,
-        Some(error) => result
-            .with_error_code(error.code.code())
-            .with_error_message(error.message.map(StrBytes::from_string)),
-    }
+        .with_topic_id(id)
+        .with_error_code(code.code())
+        .with_error_message(message.map(StrBytes::from_string))
 }

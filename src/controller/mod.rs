@@ -11,11 +11,14 @@
 
 pub mod activation;
 mod alter_partition;
+#[cfg(test)]
+mod answers_tests;
 mod assign_dirs;
 pub mod configs;
 mod create_partitions;
 mod create_topics;
 mod delete_topics;
+pub mod features;
 mod heartbeat;
 pub mod heartbeats;
 mod leaders;
@@ -27,6 +30,8 @@ pub mod placement;
 mod producer_ids;
 mod register_broker;
 mod register_controller;
+#[cfg(test)]
+mod testing;
 mod topic_names;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -189,6 +194,7 @@ requests! {
     DeleteTopics: km::DeleteTopicsRequest => km::DeleteTopicsResponse;
     IncrementalAlterConfigs:
         km::IncrementalAlterConfigsRequest => km::IncrementalAlterConfigsResponse;
+    UpdateFeatures: km::UpdateFeaturesRequest => km::UpdateFeaturesResponse;
 }
 
 /// Decides one request at the given request version. The caller has checked that this node leads.
@@ -217,6 +223,7 @@ pub fn decide(
         Request::IncrementalAlterConfigs(body) => {
             configs::incremental::decide(view, context, &body)
         }
+        Request::UpdateFeatures(body) => features::decide(view, version, &body),
     }
 }
 

@@ -72,5 +72,6 @@ fn encode_reply(reply: Reply, version: i16, out: &mut BytesMut) -> anyhow::Resul
         Reply::CreateTopics(reply) => reply.encode(out, version),
         Reply::DeleteTopics(reply) => reply.encode(out, version),
         Reply::IncrementalAlterConfigs(reply) => reply.encode(out, version),
+        Reply::UpdateFeatures(reply) => reply.encode(out, version),
     }
 }

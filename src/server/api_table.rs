@@ -193,6 +193,7 @@ pub(crate) static TABLE: &[Api] = &[
         })
     },
     controller!(56 AlterPartition 2-3 ALTER_PARTITION, false, m::AlterPartitionRequest),
+    controller!(57 UpdateFeatures 0-2 UPDATE_FEATURES, true, m::UpdateFeaturesRequest),
     Api {
         // The answer is an inner answer: its own weight is not known before it is opened.
         alone: true,

@@ -247,13 +247,13 @@ pub(super) fn duplicate() -> ApiError {
 }
 
 fn response(key: (i8, &str), result: Result<(), ApiError>) -> AlterConfigsResourceResponse {
-    let response = AlterConfigsResourceResponse::default()
+    let (code, message) = match result {
+        Ok(()) => (ErrorCode::None, None),
+        Err(error) => (error.code, error.message),
+    };
+    AlterConfigsResourceResponse::default()
+        .with_error_code(code.code())
+        .with_error_message(message.map(StrBytes::from_string))
         .with_resource_type(key.0)
-        .with_resource_name(StrBytes::from_string(key.1.to_owned()));
-    match result {
-        Ok(()) => response,
-        Err(error) => response
-            .with_error_code(error.code.code())
-            .with_error_message(error.message.map(StrBytes::from_string)),
-    }
+        .with_resource_name(StrBytes::from_string(key.1.to_owned()))
 }

@@ -1,0 +1,210 @@
+//! The answers of a real controller to hundreds of requests, given again: every code and sentence,
+//! in the order in which they were recorded, on an image that grows as theirs did.
+
+use std::fmt::Debug;
+
+use bytes::Bytes;
+use kafka_protocol::messages as km;
+use kafka_protocol::protocol::Decodable;
+
+use super::testing::World;
+use super::{Reply, Request};
+use crate::types::{ApiError, Uuid};
+
+/// What is not the same by intent: where Java fails with a null pointer, loses its leadership and
+/// answers UNKNOWN_SERVER_ERROR, kraftd refuses the item with INVALID_REQUEST and goes on.
+const REFUSED_INSTEAD_OF_FAILING: &[&str] = &["append without a value", "unknown operation"];
+
+struct Row<'a> {
+    case: &'a str,
+    api: &'a str,
+    version: i16,
+    request: Bytes,
+    answer: Bytes,
+}
+
+fn rows(text: &str) -> Vec<Row<'_>> {
+    let row = |line: &'_ str| {
+        let mut columns = line.split('\t');
+        let mut next = || columns.next();
+        let (case, api, version) = (next()?, next()?, next()?);
+        let (_, _) = (next()?, next()?);
+        Some((
+            case.len(),
+            api.len(),
+            version.len(),
+            unhex(next()?),
+            unhex(next()?),
+        ))
+    };
+    text.lines()
+        .filter(|line| !line.starts_with('#'))
+        .map(|line| {
+            let (case, api, version, request, answer) = row(line).expect("seven columns");
+            let api_at = case + 1;
+            let version_at = api_at + api + 1;
+            Row {
+                case: &line[..case],
+                api: &line[api_at..api_at + api],
+                version: line[version_at..version_at + version].parse().unwrap(),
+                request,
+                answer,
+            }
+        })
+        .collect()
+}
+
+fn unhex(text: &str) -> Bytes {
+    let digit = |byte: u8| (byte as char).to_digit(16).unwrap() as u8;
+    text.as_bytes()
+        .chunks(2)
+        .map(|pair| digit(pair[0]) << 4 | digit(pair[1]))
+        .collect()
+}
+
+fn read<M: Decodable>(bytes: &Bytes, version: i16) -> M {
+    M::decode(&mut bytes.clone(), version).unwrap()
+}
+
+/// Items in an order that does not depend on a hash, with a mark in place of random ids.
+fn sorted<T: Debug>(items: Vec<T>) -> Vec<String> {
+    let mut shown: Vec<String> = items.iter().map(|item| format!("{item:?}")).collect();
+    shown.sort();
+    shown
+}
+
+const SOME_ID: Uuid = Uuid::max();
+
+fn mark(id: Uuid) -> Uuid {
+    if id.is_nil() { id } else { SOME_ID }
+}
+
+/// The answer as lines to compare. `whole` are the code and the sentence of a whole request.
+fn shown(reply: Reply, version: i16) -> Vec<String> {
+    match reply {
+        Reply::CreateTopics(mut reply) => {
+            for topic in &mut reply.topics {
+                topic.topic_id = mark(topic.topic_id);
+                if version < 7 {
+                    topic.topic_id = Uuid::nil();
+                }
+                if version < 5 {
+                    topic.num_partitions = -1;
+                    topic.replication_factor = -1;
+                    topic.configs = Some(Vec::new());
+                }
+            }
+            sorted(reply.topics)
+        }
+        Reply::DeleteTopics(mut reply) => {
+            for topic in &mut reply.responses {
+                topic.topic_id = mark(topic.topic_id);
+                if version < 6 {
+                    topic.topic_id = Uuid::nil();
+                }
+                if version < 5 {
+                    topic.error_message = None;
+                }
+            }
+            sorted(reply.responses)
+        }
+        Reply::CreatePartitions(reply) => sorted(reply.results),
+        Reply::IncrementalAlterConfigs(reply) => sorted(reply.responses),
+        Reply::AlterConfigs(reply) => sorted(reply.responses),
+        Reply::UpdateFeatures(reply) => vec![format!("{reply:?}")],
+        other => panic!("no rule of this test: {other:?}"),
+    }
+}
+
+/// The request, and the answer that Java gave.
+fn parsed(row: &Row<'_>) -> (Request, Reply) {
+    let (request, answer, version) = (&row.request, &row.answer, row.version);
+    macro_rules! pair {
+        ($name:ident, $request:ty, $response:ty) => {
+            (
+                Request::$name(read::<$request>(request, version)),
+                Reply::$name(read::<$response>(answer, version)),
+            )
+        };
+    }
+    match row.api {
+        "CreateTopics" => pair!(
+            CreateTopics,
+            km::CreateTopicsRequest,
+            km::CreateTopicsResponse
+        ),
+        "DeleteTopics" => pair!(
+            DeleteTopics,
+            km::DeleteTopicsRequest,
+            km::DeleteTopicsResponse
+        ),
+        "CreatePartitions" => pair!(
+            CreatePartitions,
+            km::CreatePartitionsRequest,
+            km::CreatePartitionsResponse
+        ),
+        "IncrementalAlterConfigs" => pair!(
+            IncrementalAlterConfigs,
+            km::IncrementalAlterConfigsRequest,
+            km::IncrementalAlterConfigsResponse
+        ),
+        "AlterConfigs" => pair!(
+            AlterConfigs,
+            km::AlterConfigsRequest,
+            km::AlterConfigsResponse
+        ),
+        "UpdateFeatures" => {
+            pair!(
+                UpdateFeatures,
+                km::UpdateFeaturesRequest,
+                km::UpdateFeaturesResponse
+            )
+        }
+        other => panic!("no rule of this test: {other}"),
+    }
+}
+
+/// A refusal of the whole request is told of each item.
+fn refusal(error: &ApiError, java: &[String]) -> Vec<String> {
+    let part = format!("error_code: {}", error.code.code());
+    let told = |line: &String| {
+        let message = error.message.as_deref().unwrap_or_default();
+        line.contains(&part) && line.contains(message)
+    };
+    if java.iter().all(told) {
+        java.to_vec()
+    } else {
+        vec![format!("{error:?}")]
+    }
+}
+
+#[test]
+fn every_answer_is_the_one_that_a_real_controller_gave() {
+    let text = include_str!("../../fixtures/4.4.0/answers/admin-errors.tsv");
+    let mut world = World::with_brokers(&[2]);
+    let mut wrong = Vec::new();
+    let rows = rows(text);
+    assert!(rows.len() > 200);
+    for row in &rows {
+        let (request, java) = parsed(row);
+        let java = shown(java, row.version);
+        let ours = match world.run(row.version, request) {
+            Ok(reply) => shown(reply, row.version),
+            Err(error) => refusal(&error, &java),
+        };
+        if REFUSED_INSTEAD_OF_FAILING.contains(&row.case) {
+            assert!(java[0].contains("error_code: -1") && ours[0].contains("error_code: 42"));
+        } else if ours != java {
+            wrong.push(format!(
+                "{} {}\n  java {java:?}\n  ours {ours:?}",
+                row.api, row.case
+            ));
+        }
+    }
+    assert!(
+        wrong.is_empty(),
+        "{} differ:\n{}",
+        wrong.len(),
+        wrong.join("\n")
+    );
+}

@@ -1,0 +1,274 @@
+//! UpdateFeatures (KIP-584, KIP-778, KIP-1022): finalized levels go up or down, all or none.
+
+use std::collections::BTreeMap;
+
+use indexmap::IndexMap;
+use kafka_protocol::messages::update_features_request::FeatureUpdateKey;
+use kafka_protocol::messages::update_features_response::UpdatableFeatureResult;
+use kafka_protocol::messages::{UpdateFeaturesRequest, UpdateFeaturesResponse};
+use kafka_protocol::protocol::StrBytes;
+
+use super::configs::topic;
+use super::levels::{self, ELR_VERSION, KRAFT_VERSION, METADATA_VERSION};
+use super::{Decision, Reply, View, bounded_items};
+use crate::image::{ConfigResource, FeatureRange, configs};
+use crate::records::{ConfigRecord, FeatureLevelRecord, NoOpRecord, Record, VersionedRecord};
+use crate::types::{ApiError, ErrorCode, NodeId};
+
+/// A level may rise.
+const UPGRADE: i8 = 1;
+/// A level may fall if no metadata is lost by it.
+const SAFE_DOWNGRADE: i8 = 2;
+/// A level may fall although metadata is lost. Refused for `metadata.version` in every release.
+const UNSAFE_DOWNGRADE: i8 = 3;
+
+/// The last version whose answer has a result for each feature.
+const VERSION_OF_RESULTS_MAX: i16 = 1;
+
+/// Levels of `metadata.version` at which the records changed: a downgrade across one of them could
+/// lose metadata.
+const RECORDS_CHANGED: &[i16] = &[7, 8, 11, 13, 14, 15, 17, 23, 30, 32, 33];
+
+/// The rule of UpdateFeatures v0 to v2. In version 0 the flag `AllowDowngrade` means nothing, as in
+/// Java: every update is an upgrade.
+///
+/// # Errors
+/// `POLICY_VIOLATION` when the request is too large.
+pub(super) fn decide(
+    view: &View<'_>,
+    version: i16,
+    request: &UpdateFeaturesRequest,
+) -> Result<Decision, ApiError> {
+    bounded_items(request.feature_updates.len())?;
+    let updates: IndexMap<&str, &FeatureUpdateKey> = request
+        .feature_updates
+        .iter()
+        .map(|update| (update.feature.as_str(), update))
+        .collect();
+    let mut response = UpdateFeaturesResponse::default();
+    let mut records = match update_all(view, &updates) {
+        Ok(records) => records,
+        Err(reason) => {
+            let message = format!(
+                "The update failed for all features since the following feature had an error: \
+                 {reason}"
+            );
+            response.error_code = ErrorCode::InvalidUpdateVersion.code();
+            response.error_message = Some(StrBytes::from_string(message));
+            return Ok(Decision::only(Reply::UpdateFeatures(response)));
+        }
+    };
+    if version <= VERSION_OF_RESULTS_MAX {
+        let done = |update: &FeatureUpdateKey| {
+            UpdatableFeatureResult::default()
+                .with_feature(update.feature.clone())
+                .with_error_message(None)
+        };
+        response.results = request.feature_updates.iter().map(done).collect();
+    }
+    response.error_message = None;
+    if request.validate_only {
+        records.clear();
+    }
+    Ok(Decision::atomic(records, Reply::UpdateFeatures(response)))
+}
+
+fn update_all(
+    view: &View<'_>,
+    updates: &IndexMap<&str, &FeatureUpdateKey>,
+) -> Result<Vec<VersionedRecord>, String> {
+    // What the levels would be: a feature may depend on another of the same request.
+    let mut proposed: BTreeMap<&str, i16> = view.image.features().iter().collect();
+    proposed.extend(
+        updates
+            .iter()
+            .map(|(name, update)| (*name, update.max_version_level)),
+    );
+    let mut records = Vec::new();
+    if updates
+        .get(ELR_VERSION)
+        .is_some_and(|update| update.max_version_level > 0)
+    {
+        records.extend(min_isr_records(view));
+    }
+    for (name, update) in updates {
+        records.extend(update_one(view, name, update, &proposed)?);
+    }
+    Ok(records)
+}
+
+fn update_one(
+    view: &View<'_>,
+    name: &str,
+    update: &FeatureUpdateKey,
+    proposed: &BTreeMap<&str, i16>,
+) -> Result<Option<VersionedRecord>, String> {
+    let level = update.max_version_level;
+    let current = if name == KRAFT_VERSION {
+        view.kraft_version
+    } else {
+        view.image.features().level(name)
+    };
+    let invalid =
+        |reason: String| format!("Invalid update version {level} for feature {name}. {reason}");
+    if !(UPGRADE..=UNSAFE_DOWNGRADE).contains(&update.upgrade_type) {
+        return Err(invalid(
+            "The controller does not support the given upgrade type.".into(),
+        ));
+    }
+    if level < 0 {
+        return Err(invalid("A feature version cannot be less than 0.".into()));
+    }
+    check_support(view, name, level).map_err(invalid)?;
+    let upgrade = update.upgrade_type == UPGRADE;
+    if level < current && upgrade {
+        return Err(invalid(
+            "Can't downgrade the version of this feature without setting the upgrade type to \
+             either safe or unsafe downgrade."
+                .into(),
+        ));
+    }
+    if level > current && !upgrade {
+        return Err(invalid("Can't downgrade to a newer version.".into()));
+    }
+    match name {
+        METADATA_VERSION => check_metadata_version(current, level, update.upgrade_type)?,
+        KRAFT_VERSION if level < current => {
+            return Err(invalid(
+                "Can't downgrade the version of this feature.".into(),
+            ));
+        }
+        KRAFT_VERSION if level > current => {
+            return Err(invalid(
+                "kraftd does not upgrade this feature of a running quorum yet.".into(),
+            ));
+        }
+        // An upgrade to the level it has is confirmed by a record that changes nothing.
+        KRAFT_VERSION => {
+            return Ok(upgrade.then(|| Record::NoOp(NoOpRecord::default()).at(0)));
+        }
+        _ => check_dependencies(view, name, level, proposed).map_err(invalid)?,
+    }
+    let record = FeatureLevelRecord {
+        name: name.to_owned(),
+        feature_level: level,
+        ..FeatureLevelRecord::default()
+    };
+    Ok(Some(Record::FeatureLevel(record).at(0)))
+}
+
+/// Every node that runs must support the level: this one, all registered brokers and, where
+/// controllers register, all of them and every voter.
+fn check_support(view: &View<'_>, name: &str, level: i16) -> Result<(), String> {
+    let own = view.settings.node_id;
+    let local = view.settings.supported_features.get(name).copied();
+    supports(local, level, format_args!("Local controller {own}"))?;
+    for (id, broker) in view.image.brokers() {
+        let range = broker.features.get(name).copied();
+        supports(range, level, format_args!("Broker {id}"))?;
+    }
+    if levels::metadata_version(view.image) < levels::CONTROLLER_REGISTRATION {
+        return Ok(());
+    }
+    for (id, controller) in view.image.controllers() {
+        if *id != own {
+            let range = controller.features.get(name).copied();
+            supports(range, level, format_args!("Controller {id}"))?;
+        }
+    }
+    let known = |id: &&NodeId| **id == own || view.image.controllers().contains_key(*id);
+    match view.settings.static_voters.iter().find(|id| !known(id)) {
+        Some(id) => Err(format!(
+            "controller {id} has not registered, and may not support this feature"
+        )),
+        None => Ok(()),
+    }
+}
+
+fn supports(
+    range: Option<FeatureRange>,
+    level: i16,
+    who: std::fmt::Arguments<'_>,
+) -> Result<(), String> {
+    let (min, max) = range.unwrap_or((0, 0));
+    if (min..=max).contains(&level) {
+        return Ok(());
+    }
+    if max == 0 {
+        return Err(format!("{who} does not support this feature."));
+    }
+    Err(format!("{who} only supports versions {min}-{max}"))
+}
+
+fn check_metadata_version(current: i16, level: i16, upgrade_type: i8) -> Result<(), String> {
+    let loses = RECORDS_CHANGED
+        .iter()
+        .any(|changed| level < *changed && *changed <= current);
+    if !loses {
+        return Ok(());
+    }
+    let reason = if upgrade_type == SAFE_DOWNGRADE {
+        "Refusing to perform the requested downgrade because it might delete metadata information."
+    } else {
+        "Unsafe metadata downgrade is not supported in this version."
+    };
+    Err(format!(
+        "Unsupported metadata.version downgrade from {current} to {level}. {reason}"
+    ))
+}
+
+/// Levels above 0 need a `metadata.version`, and eligible leader replicas one that has a place for
+/// them in records.
+fn check_dependencies(
+    view: &View<'_>,
+    name: &str,
+    level: i16,
+    proposed: &BTreeMap<&str, i16>,
+) -> Result<(), String> {
+    if !view.settings.supported_features.contains_key(name) {
+        return Err(format!("Feature {name} not found."));
+    }
+    let needed = match name {
+        ELR_VERSION if level >= 1 => levels::ELR_RECORDS,
+        _ => return Ok(()),
+    };
+    if proposed
+        .get(METADATA_VERSION)
+        .is_some_and(|level| *level >= needed)
+    {
+        return Ok(());
+    }
+    Err(format!(
+        "{name} could not be set to {level} because it depends on {METADATA_VERSION} level \
+         {needed}"
+    ))
+}
+
+/// Eligible leader replicas need one smallest ISR that all nodes agree on (KIP-966): the cluster's
+/// default is written if it has none, and what single brokers say is deleted.
+fn min_isr_records(view: &View<'_>) -> Vec<VersionedRecord> {
+    const MIN_ISR: &str = "min.insync.replicas";
+    let record = |resource_name: String, value| {
+        let record = ConfigRecord {
+            resource_type: configs::BROKER,
+            resource_name,
+            name: MIN_ISR.into(),
+            value,
+            ..ConfigRecord::default()
+        };
+        Record::Config(record).at(0)
+    };
+    let cluster = view.image.config(&ConfigResource::all_brokers());
+    let mut records = Vec::new();
+    if cluster.is_none_or(|map| map.get(MIN_ISR).is_none()) {
+        records.push(record(
+            String::new(),
+            Some(topic::static_min_isr(view.settings)),
+        ));
+    }
+    let own_value = view.image.configs().filter(|(kind, name, map)| {
+        *kind == configs::BROKER && !name.is_empty() && map.get(MIN_ISR).is_some()
+    });
+    records.extend(own_value.map(|(_, name, _)| record(name.to_owned(), None)));
+    records
+}

@@ -1,0 +1,174 @@
+//! A small cluster for tests of rules: what they decide is replayed on its image.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{Context, Decision, Reply, Request, Settings, Soft, View, decide};
+use crate::image::Image;
+use crate::records::{
+    BrokerFeature, BrokerRegistrationChangeRecord, ConfigRecord, FeatureLevelRecord, Record,
+    RegisterBrokerRecord, VersionedRecord,
+};
+use crate::types::{ApiError, NodeId, Now, Offset, Uuid, features};
+
+/// A controller (node 1) with its image.
+pub(super) struct World {
+    pub(super) image: Image,
+    pub(super) settings: Settings,
+    pub(super) soft: Soft,
+    pub(super) context: Context,
+    offset: i64,
+}
+
+impl World {
+    /// A cluster without brokers that release 4.4 formatted at this level of `metadata.version`,
+    /// and with the other features that the level brings.
+    pub(super) fn at_level(level: i16) -> Self {
+        let settings = settings();
+        let image = Image::empty();
+        let soft = Soft::new(&settings, &image, Now::default(), 1);
+        let mut world = Self {
+            image,
+            settings,
+            soft,
+            context: Context::default(),
+            offset: 0,
+        };
+        world.feature(features::METADATA_VERSION, level);
+        for (name, since, value) in [
+            ("group.version", 22, 1),
+            ("transaction.version", 24, 2),
+            ("eligible.leader.replicas.version", 26, 1),
+            ("share.version", 28, if level >= 31 { 2 } else { 1 }),
+            ("streams.version", 29, 1),
+        ] {
+            if level >= since {
+                world.feature(name, value);
+            }
+        }
+        if level >= 26 {
+            world.config(4, "", "min.insync.replicas", "1");
+        }
+        world
+    }
+
+    /// The newest level, with unfenced brokers of one log directory each.
+    pub(super) fn with_brokers(ids: &[i32]) -> Self {
+        let mut world = Self::at_level(33);
+        for id in ids {
+            world.broker(*id, &[Uuid::from_u128(0x1000 + *id as u128)]);
+        }
+        world
+    }
+
+    /// Registers a broker and unfences it.
+    pub(super) fn broker(&mut self, id: i32, directories: &[Uuid]) {
+        let ranges = self.settings.supported_features.iter();
+        let features = ranges.map(|(name, (min, max))| BrokerFeature {
+            name: name.clone(),
+            min_supported_version: *min,
+            max_supported_version: *max,
+            ..BrokerFeature::default()
+        });
+        let record = RegisterBrokerRecord {
+            broker_id: id,
+            incarnation_id: Uuid::from_u128(id as u128 + 1),
+            broker_epoch: self.offset,
+            features: features.collect(),
+            log_dirs: directories.to_vec(),
+            fenced: true,
+            ..RegisterBrokerRecord::default()
+        };
+        let level = super::levels::metadata_version(&self.image);
+        let version = if level >= 30 { 4 } else { 3 };
+        self.replay(&Record::RegisterBroker(record).at(version));
+        self.change(id, |change| change.fenced = -1);
+    }
+
+    /// Changes a broker's registration.
+    pub(super) fn change(
+        &mut self,
+        id: i32,
+        edit: impl FnOnce(&mut BrokerRegistrationChangeRecord),
+    ) {
+        let mut record = BrokerRegistrationChangeRecord {
+            broker_id: id,
+            broker_epoch: self.image.broker(NodeId(id)).unwrap().epoch.0,
+            ..BrokerRegistrationChangeRecord::default()
+        };
+        edit(&mut record);
+        self.replay(&Record::BrokerRegistrationChange(record).at(3));
+    }
+
+    /// Sets a key.
+    pub(super) fn config(&mut self, kind: i8, name: &str, key: &str, value: &str) {
+        let record = ConfigRecord {
+            resource_type: kind,
+            resource_name: name.into(),
+            name: key.into(),
+            value: Some(value.into()),
+            ..ConfigRecord::default()
+        };
+        self.replay(&Record::Config(record).at(0));
+    }
+
+    fn feature(&mut self, name: &str, level: i16) {
+        let record = FeatureLevelRecord {
+            name: name.into(),
+            feature_level: level,
+            ..FeatureLevelRecord::default()
+        };
+        self.replay(&Record::FeatureLevel(record).at(0));
+    }
+
+    /// Replays one record at the next offset. Its version has a place for each of its fields.
+    pub(super) fn replay(&mut self, versioned: &VersionedRecord) {
+        versioned.encode().unwrap();
+        self.image
+            .replay(&versioned.record, Offset(self.offset))
+            .unwrap_or_else(|fault| panic!("{fault:?}: {versioned:?}"));
+        self.offset += 1;
+    }
+
+    /// Decides a request on the image, which stays as it is.
+    pub(super) fn ask(&mut self, version: i16, request: Request) -> Result<Decision, ApiError> {
+        let view = View {
+            image: &self.image,
+            committed: &self.image,
+            settings: &self.settings,
+            now: Now::default(),
+            next_offset: Offset(self.offset),
+            kraft_version: 1,
+        };
+        decide(&view, &mut self.soft, version, &self.context, request)
+    }
+
+    /// Decides a request and replays what was decided.
+    pub(super) fn run(&mut self, version: i16, request: Request) -> Result<Reply, ApiError> {
+        let decision = self.ask(version, request)?;
+        assert!(decision.atomic);
+        for record in &decision.records {
+            self.replay(record);
+        }
+        Ok(decision.reply)
+    }
+}
+
+/// The settings of a controller whose file sets nothing.
+pub(super) fn settings() -> Settings {
+    Settings {
+        node_id: NodeId(1),
+        cluster_id: "cluster".into(),
+        session_timeout_ms: 9_000,
+        heartbeat_interval_ms: 2_000,
+        num_partitions: 1,
+        default_replication_factor: 1,
+        delete_topic_enable: true,
+        idle_interval_ms: 500,
+        static_configs: BTreeMap::new(),
+        supported_features: features::supported_features(false)
+            .into_iter()
+            .map(|(name, min, max)| (name.to_owned(), (min, max)))
+            .collect(),
+        static_voters: BTreeSet::new(),
+    }
+}
