@@ -42,8 +42,8 @@ fix: cargo ## apply lints' suggestions and the format: the one target that write
 	cargo fmt
 
 .PHONY: sim
-sim: cargo ## deterministic simulation: random seeds, or one with SEED=n
-	cargo test --profile sim --test sim -- $(if $(SEED),--seed $(SEED))
+sim: cargo ## deterministic simulation: new seeds for TIME=60 seconds, or one with SEED=n
+	cargo test --profile sim --test sim -- $(if $(SEED),--seed $(SEED),--seconds $(or $(TIME),60))
 
 .PHONY: golden
 golden: cargo ## rewrite the scripted traces; then `git diff` is the review

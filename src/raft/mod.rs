@@ -1,4 +1,4 @@
-//! The consensus core of KRaft (KIP-595, KIP-630, KIP-853, KIP-996) as one state machine without IO.
+//! The consensus core of KRaft (KIP-595, 630, 853, 996) as one state machine without IO.
 //!
 //! **Contract.** One call changes the state: `Raft::handle(now, input, &mut outputs)`. One getter
 //! says when to call again without an input: `Raft::next_wakeup()`; the driver then sends
@@ -14,13 +14,13 @@
 //! commit offset, their deadline, or the loss of leadership.
 //!
 //! ```text
-//!              election timer                      majority               majority, durable
-//!  Unattached ----------------> Prospective -----------------> Candidate -------------------> Leader
-//!    ^  |  ^                     ^    |   ^                        |                            |
-//!    |  |  '---- not won --------|----'   '------- not won --------'                  shutdown  |
-//!    |  | a leader is named      | the leader is silent                                         v
-//!    |  '-----> Follower --------'                                                          Resigned
-//!    '---- a newer epoch, from any role ------------------------------- (also a leader that restarts)
+//!             election timer                   majority              majority, durable
+//!  Unattached --------------> Prospective ---------------> Candidate ----------------> Leader
+//!    ^  |  ^                   ^    |   ^                      |                         |
+//!    |  |  '---- not won ------|----'   '------ not won -------'                shutdown |
+//!    |  | a leader is named    | the leader is silent                                    v
+//!    |  '-----> Follower ------'                           (a leader that restarts) Resigned
+//!    '---- a newer epoch, from any role
 //! ```
 //!
 //! The laws that hold after every call are in `check.rs`. One law has no formula: *a leader never

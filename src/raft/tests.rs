@@ -231,9 +231,10 @@ fn a_node_that_lost_committed_records_neither_votes_nor_leads() {
     assert_eq!(rig.raft.role_name(), "unattached");
     assert_eq!(rig.raft.next_wakeup(), Instant::NEVER);
     let outputs = rig.drive(request(1, vote(7, 5)));
-    assert!(
-        matches!(&outputs[..], [Output::Reply { response: Response::Vote(vote), .. }] if !vote.granted)
-    );
+    let [Output::Reply { response, .. }] = &outputs[..] else {
+        panic!("{outputs:?}");
+    };
+    assert!(matches!(response, Response::Vote(vote) if !vote.granted));
 }
 
 #[test]

@@ -20,7 +20,9 @@ fn row(key: &Key) -> Vec<String> {
     let kind = format!("{:?}", key.kind).to_uppercase();
     let initial = match key.initial {
         Initial::Required => "(required)".to_owned(),
-        _ => value::initial(key).text().unwrap_or_else(|| "null".to_owned()),
+        _ => value::initial(key)
+            .text()
+            .unwrap_or_else(|| "null".to_owned()),
     };
     let mode = match key.mode {
         Mode::ReadOnly => "read-only",
