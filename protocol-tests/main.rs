@@ -1,6 +1,9 @@
 //! Everything that is tested through the library's public face, in one binary; and the tree itself.
 
+#![allow(clippy::unwrap_used, reason = "a test's helpers unwrap as tests do")]
+
 mod codec;
+mod image;
 mod scenarios;
 mod storage_tool;
 mod tidy;

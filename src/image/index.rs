@@ -26,8 +26,10 @@ pub(super) struct Index {
 
 impl Default for Index {
     fn default() -> Self {
+        // All parts share one empty shard until something is put into them.
+        let empty = Arc::new(Shard::default());
         Self {
-            shards: Arc::new(vec![Arc::new(Shard::default()); SHARDS]),
+            shards: Arc::new(std::iter::repeat_n(empty, SHARDS).collect()),
         }
     }
 }

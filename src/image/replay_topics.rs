@@ -128,7 +128,7 @@ fn merged(
 ) -> Result<PartitionRow, ReplayFault> {
     let recovery = record.leader_recovery_state;
     if recovery != RECOVERY_UNCHANGED {
-        row.recovering = recovering(recovery).ok_or(ReplayFault::BadValue {
+        row.recovering = recovering(recovery).ok_or_else(|| ReplayFault::BadValue {
             record: "PARTITION_CHANGE_RECORD",
             field: "leaderRecoveryState",
             value: i64::from(recovery),
