@@ -7,6 +7,7 @@ use bytes::Bytes;
 use kafka_protocol::messages as km;
 use kafka_protocol::protocol::Decodable;
 
+use super::configs::describe;
 use super::testing::World;
 use super::{Reply, Request};
 use crate::types::{ApiError, Uuid};
@@ -207,4 +208,51 @@ fn every_answer_is_the_one_that_a_real_controller_gave() {
         wrong.len(),
         wrong.join("\n")
     );
+}
+
+/// Rows of controllers that describe configurations: `owned` is a topic of one partition, and the
+/// file sets what `format` and a start need.
+#[test]
+fn every_description_is_the_one_that_a_real_controller_gave() {
+    let text = include_str!("../../fixtures/4.4.0/answers/broker-requests.tsv");
+    let mut world = World::with_brokers(&[2]);
+    for (key, value) in [("node.id", "1"), ("process.roles", "controller")] {
+        world
+            .settings
+            .static_configs
+            .insert(key.into(), value.into());
+    }
+    let topic = km::create_topics_request::CreatableTopic::default()
+        .with_name(km::TopicName("owned".into()))
+        .with_num_partitions(1)
+        .with_replication_factor(1);
+    let request = km::CreateTopicsRequest::default().with_topics(vec![topic]);
+    world.run(7, Request::CreateTopics(request)).unwrap();
+    let mut count = 0;
+    for row in rows(text).iter().filter(|row| row.api == "DescribeConfigs") {
+        let request: km::DescribeConfigsRequest = read(&row.request, row.version);
+        let java: km::DescribeConfigsResponse = read(&row.answer, row.version);
+        match describe::describe(&world.image, &world.settings, &request) {
+            Ok(ours) => assert_eq!(described(ours), described(java), "{}", row.case),
+            Err(error) => {
+                let java = sorted(java.results);
+                assert_eq!(refusal(&error, &java), java, "{}", row.case);
+            }
+        }
+        count += 1;
+    }
+    assert!(count >= 18);
+}
+
+/// Entries by name, without documentation: kraftd sends none.
+fn described(mut response: km::DescribeConfigsResponse) -> Vec<(String, Vec<String>)> {
+    let mut shown = Vec::new();
+    for result in &mut response.results {
+        let mut configs = std::mem::take(&mut result.configs);
+        for config in &mut configs {
+            config.documentation = None;
+        }
+        shown.push((format!("{result:?}"), sorted(configs)));
+    }
+    shown
 }

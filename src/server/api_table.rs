@@ -173,6 +173,7 @@ pub(crate) static TABLE: &[Api] = &[
     },
     controller!(19 CreateTopics 2-7 CREATE_TOPICS, true, m::CreateTopicsRequest),
     controller!(20 DeleteTopics 1-6 DELETE_TOPICS, true, m::DeleteTopicsRequest),
+    local!(32 DescribeConfigs 1-4 DESCRIBE_CONFIGS, m::DescribeConfigsRequest),
     controller!(33 AlterConfigs 0-2 ALTER_CONFIGS, true, m::AlterConfigsRequest),
     controller!(37 CreatePartitions 0-3 CREATE_PARTITIONS, true, m::CreatePartitionsRequest),
     controller!(44 IncrementalAlterConfigs 0-1 INCREMENTAL_ALTER_CONFIGS, true,

@@ -14,6 +14,7 @@ use super::core::{Answer, Busy, Core, Request};
 use super::envelope::{self, Forwarded, Principal};
 use super::frame::{self, HeaderStart};
 use super::{answers, describe_cluster};
+use crate::controller::configs::describe;
 use crate::controller::{self, Settings};
 use crate::raft;
 use crate::records::rpc::ApiVersionsRequest;
@@ -38,6 +39,7 @@ pub(crate) struct Ctx<'a> {
 pub(crate) enum Local {
     ApiVersions(ApiVersionsRequest),
     DescribeCluster(m::DescribeClusterRequest),
+    DescribeConfigs(m::DescribeConfigsRequest),
     Envelope(m::EnvelopeRequest),
 }
 
@@ -305,6 +307,13 @@ impl Dispatch {
                 }
             }
             // An envelope is opened by `open`, and is never inside another.
+            Local::DescribeConfigs(request) => {
+                let published = self.core.published();
+                match describe::describe(&published.image, &self.settings, &request) {
+                    Ok(answer) => asked.answer(|out| answer.encode(out, version)),
+                    Err(error) => asked.refuse(&error),
+                }
+            }
             Local::Envelope(_) => asked.refuse(&ErrorCode::InvalidRequest.into()),
         }
     }

@@ -205,6 +205,17 @@ impl Definition {
     }
 }
 
+/// A value as Java writes it after reading it.
+pub(super) fn text(value: &Value) -> String {
+    match value {
+        Value::Boolean(value) => value.to_string(),
+        Value::Number(number) => number.to_string(),
+        Value::Double(number) => java_double(*number),
+        Value::List(items) => items.join(","),
+        Value::Text(text) => text.clone(),
+    }
+}
+
 /// Blanks as Java's `String.trim` takes them.
 pub(super) fn trim(text: &str) -> &str {
     text.trim_matches(|letter: char| letter <= ' ')

@@ -8,6 +8,7 @@
 mod alter;
 pub mod client_metrics;
 pub mod definition;
+pub mod describe;
 pub mod group;
 pub mod incremental;
 pub(super) mod legacy;

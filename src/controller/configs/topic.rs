@@ -187,6 +187,26 @@ pub struct Effective {
     pub source: Source,
 }
 
+impl Effective {
+    /// The value that a broker uses. It does not use a bad one of its own keys (the controller takes
+    /// any value for them), and any time below zero in hours or minutes is "no limit".
+    ///
+    /// # Errors
+    /// The value is null, or set on the topic and bad.
+    pub(super) fn used(&self) -> Result<Value, String> {
+        let value = self.value.as_deref().unwrap_or_default();
+        if self.source == Source::Topic {
+            return self.definition.read(value);
+        }
+        if self.definition.name == "retention.ms" && value.starts_with('-') {
+            return Ok(Value::Number(-1));
+        }
+        let default = self.definition.default.unwrap_or_default();
+        let read = self.definition.read(value);
+        read.or_else(|_| self.definition.read(default))
+    }
+}
+
 /// The three layers below a topic's own configuration.
 #[derive(Clone, Copy)]
 pub struct Layers<'a> {
@@ -314,16 +334,12 @@ pub(super) fn validate(
     for definition in DEFINITIONS {
         let text = own.get(definition.name).map(String::as_str);
         let entry = layers.effective(definition, text);
-        let Some(value) = entry.value else {
+        let Some(value) = &entry.value else {
             continue;
         };
-        let value = match definition.read(&value) {
-            Ok(value) => value,
+        let value = match definition.read(value) {
             Err(message) if entry.source == Source::Topic => return Err(invalid(message)),
-            // The controller takes any value for a broker's key; brokers do not use a bad one.
-            Err(_) => definition
-                .read(definition.default.unwrap_or_default())
-                .map_err(invalid)?,
+            _ => entry.used().map_err(invalid)?,
         };
         values.insert(definition.name, value);
     }

@@ -1,0 +1,406 @@
+//! DescribeConfigs as a controller answers it (KIP-226, KIP-569): a function of the published image
+//! and of this node's settings.
+//!
+//! Documentation is never sent (the field is null): the texts belong to Kafka's own documentation.
+
+use std::collections::BTreeSet;
+
+use kafka_protocol::messages::describe_configs_request::DescribeConfigsResource;
+use kafka_protocol::messages::describe_configs_response::{
+    DescribeConfigsResourceResult as Entry, DescribeConfigsResult,
+    DescribeConfigsSynonym as Synonym,
+};
+use kafka_protocol::messages::{DescribeConfigsRequest, DescribeConfigsResponse};
+use kafka_protocol::protocol::StrBytes;
+
+use super::definition::{self, Definition, Kind};
+use super::topic::{self, Layers, Source};
+use super::{client_metrics, group, server_keys};
+use crate::controller::{Settings, bounded_items, topic_names};
+use crate::image::{ConfigMap, ConfigResource, Image, configs};
+use crate::types::{ApiError, ErrorCode};
+
+/// Type ids that no image stores.
+const BROKER_LOGGER: i8 = 8;
+
+/// Sources that only some types of resources have.
+const FROM_SUBSCRIPTION: i8 = 7;
+const FROM_GROUP: i8 = 8;
+
+/// Answers DescribeConfigs v1 to v4.
+///
+/// # Errors
+/// `INVALID_REQUEST` for a type of resource that does not exist, `POLICY_VIOLATION` when the request
+/// is too large: both refuse the whole request.
+pub fn describe(
+    image: &Image,
+    settings: &Settings,
+    request: &DescribeConfigsRequest,
+) -> Result<DescribeConfigsResponse, ApiError> {
+    bounded_items(request.resources.len())?;
+    let describer = Describer {
+        image,
+        settings,
+        layers: Layers::of(image, settings),
+        synonyms: request.include_synonyms,
+    };
+    let results = request.resources.iter().map(|resource| {
+        let result = DescribeConfigsResult::default()
+            .with_resource_type(resource.resource_type)
+            .with_resource_name(resource.resource_name.clone());
+        Ok(match describer.entries(resource)? {
+            Ok(entries) => result.with_configs(entries),
+            Err(error) => result
+                .with_error_code(error.code.code())
+                .with_error_message(error.message.map(StrBytes::from_string)),
+        })
+    });
+    let results = results.collect::<Result<Vec<_>, ApiError>>()?;
+    Ok(DescribeConfigsResponse::default().with_results(results))
+}
+
+struct Describer<'a> {
+    image: &'a Image,
+    settings: &'a Settings,
+    layers: Layers<'a>,
+    synonyms: bool,
+}
+
+fn refuse<T>(message: impl Into<String>) -> Result<T, ApiError> {
+    Err(ApiError::new(ErrorCode::InvalidRequest, message))
+}
+
+impl Describer<'_> {
+    /// The outer error refuses the whole request.
+    fn entries(
+        &self,
+        resource: &DescribeConfigsResource,
+    ) -> Result<Result<Vec<Entry>, ApiError>, ApiError> {
+        let name = resource.resource_name.as_str();
+        let keys = resource.configuration_keys.as_deref().unwrap_or_default();
+        let wanted = Wanted(keys);
+        Ok(match resource.resource_type {
+            configs::TOPIC => self.topic(name, wanted),
+            configs::BROKER if name.is_empty() => Ok(self.all_brokers(wanted)),
+            configs::BROKER => self.own(name, wanted),
+            BROKER_LOGGER => self.loggers(name),
+            configs::CLIENT_METRICS => self.client_metrics(name, wanted),
+            configs::GROUP => self.group(name, wanted),
+            _ => refuse(
+                "This most likely occurs because of a request being malformed by the client \
+                 library or the message was sent to an incompatible broker. See the broker logs \
+                 for more details.",
+            )?,
+        })
+    }
+
+    fn topic(&self, name: &str, wanted: Wanted<'_>) -> Result<Vec<Entry>, ApiError> {
+        topic_names::check(name)
+            .map_err(|message| ApiError::new(ErrorCode::InvalidTopicException, message))?;
+        if self.image.topic_by_name(name).is_none() {
+            // As in Java, without a sentence of its own.
+            return Err(ApiError::new(ErrorCode::UnknownTopicOrPartition, ""));
+        }
+        let set = self.image.topic_config(name);
+        let own = |key: &str| set.and_then(|map| map.get(key));
+        let effective = topic::effective(self.image, self.settings, own);
+        let effective = effective
+            .into_iter()
+            .filter(|entry| wanted.has(entry.definition.name));
+        let entry = |effective: topic::Effective| {
+            let definition = effective.definition;
+            let mut synonyms = Vec::new();
+            if let Some(value) = own(definition.name) {
+                let value = normal(definition, value);
+                synonyms.push(synonym(definition.name, value, Source::Topic.id()));
+            }
+            let names = topic::synonyms(definition.name);
+            if let Some((first, _)) = names.first() {
+                let names: Vec<&str> = names.iter().map(|(name, _)| *name).collect();
+                synonyms.extend(self.server_synonyms(first, &names));
+            }
+            let value = effective.used().ok();
+            self.entry(definition, value.as_ref().map(definition::text), synonyms)
+        };
+        Ok(effective.map(entry).collect())
+    }
+
+    /// What is set dynamically for all brokers.
+    fn all_brokers(&self, wanted: Wanted<'_>) -> Vec<Entry> {
+        let map = self.image.config(&ConfigResource::all_brokers());
+        let set = map.into_iter().flat_map(ConfigMap::iter);
+        set.filter(|(name, _)| wanted.has(name) && is_dynamic(name))
+            .map(|(name, value)| {
+                let mut synonyms =
+                    self.server_synonyms(name, server_synonym_names(name).as_slice());
+                synonyms.retain(|synonym| synonym.source == Source::Cluster.id());
+                self.server_entry(name, Some(value.to_owned()), synonyms)
+            })
+            .collect()
+    }
+
+    /// Everything of this node.
+    fn own(&self, name: &str, wanted: Wanted<'_>) -> Result<Vec<Entry>, ApiError> {
+        let own = self.settings.node_id;
+        match name.parse::<i32>() {
+            Err(_) => return refuse(format!("Broker id must be an integer, but it is: {name}")),
+            Ok(id) if id != own.0 => {
+                return refuse(format!(
+                    "Unexpected broker id, expected {own} or empty string, but received {name}"
+                ));
+            }
+            Ok(_) => {}
+        }
+        let shown = server_keys::ALL.iter().filter(|key| !key.internal);
+        let mut names: BTreeSet<&str> = shown.map(|key| key.name).collect();
+        names.extend(self.settings.static_configs.keys().map(String::as_str));
+        let node = ConfigResource {
+            kind: configs::BROKER,
+            name: own.to_string(),
+        };
+        for resource in [ConfigResource::all_brokers(), node] {
+            let set = self
+                .image
+                .config(&resource)
+                .into_iter()
+                .flat_map(ConfigMap::iter);
+            names.extend(set.map(|(name, _)| name).filter(|name| is_dynamic(name)));
+        }
+        let entry = |name: &str| {
+            let value = self.server_value(name);
+            let synonyms = self.server_synonyms(name, server_synonym_names(name).as_slice());
+            self.server_entry(name, value, synonyms)
+        };
+        Ok(names
+            .into_iter()
+            .filter(|name| wanted.has(name))
+            .map(entry)
+            .collect())
+    }
+
+    /// This process has no loggers that a name from Java could mean.
+    fn loggers(&self, name: &str) -> Result<Vec<Entry>, ApiError> {
+        let own = self.settings.node_id;
+        if name.is_empty() {
+            return refuse("Broker id must not be empty");
+        }
+        match name.parse::<i32>() {
+            Err(_) => refuse(format!("Broker id must be an integer, but it is: {name}")),
+            Ok(id) if id != own.0 => refuse(format!(
+                "Unexpected broker id, expected {own} but received {name}"
+            )),
+            Ok(_) => Ok(Vec::new()),
+        }
+    }
+
+    fn client_metrics(&self, name: &str, wanted: Wanted<'_>) -> Result<Vec<Entry>, ApiError> {
+        if name.is_empty() {
+            return refuse("Client metrics subscription name must not be empty");
+        }
+        let set = self.config(configs::CLIENT_METRICS, name);
+        let shown = client_metrics::DEFINITIONS.iter();
+        let shown = shown.filter(|definition| wanted.has(definition.name));
+        let entry = |definition: &Definition| {
+            let own = set.and_then(|map| map.get(definition.name));
+            let value = own.or(definition.default);
+            let value = value.and_then(|value| normal(definition, value));
+            let synonyms = own.map(|_| synonym(definition.name, value.clone(), FROM_SUBSCRIPTION));
+            self.entry(definition, value, synonyms.into_iter().collect())
+        };
+        Ok(shown.map(entry).collect())
+    }
+
+    fn group(&self, name: &str, wanted: Wanted<'_>) -> Result<Vec<Entry>, ApiError> {
+        if name.is_empty() {
+            return refuse("Group name must not be empty");
+        }
+        let set = self.config(configs::GROUP, name);
+        let own = |key: &str| set.and_then(|map| map.get(key));
+        let shown = group::KEYS.iter().filter(|key| {
+            wanted.has(key.definition.name) && (!key.internal || own(key.definition.name).is_some())
+        });
+        let entry = |key: &group::GroupKey| {
+            let definition = &key.definition;
+            // The assignor of a group is one of the brokers' list, not the list.
+            let inherited = key
+                .synonym
+                .filter(|_| definition.default.is_some())
+                .and_then(|name| self.server_value(name));
+            let value = own(definition.name).map(str::to_owned).or(inherited);
+            let value = value.or_else(|| definition.default.map(str::to_owned));
+            let value = value.and_then(|value| normal(definition, &value));
+            let mut synonyms = Vec::new();
+            if own(definition.name).is_some() {
+                synonyms.push(synonym(definition.name, value.clone(), FROM_GROUP));
+            }
+            match (key.synonym, definition.default) {
+                (Some(server), _) => synonyms.extend(self.server_synonyms(server, &[server])),
+                (None, Some(default)) => {
+                    let default = Some(default.to_owned());
+                    synonyms.push(synonym(definition.name, default, Source::Default.id()));
+                }
+                (None, None) => {}
+            }
+            self.entry(definition, value, synonyms)
+        };
+        let mut entries: Vec<Entry> = shown.map(entry).collect();
+        entries.sort_by(|a, b| a.name.as_str().cmp(b.name.as_str()));
+        Ok(entries)
+    }
+
+    fn config(&self, kind: i8, name: &str) -> Option<&ConfigMap> {
+        let name = name.to_owned();
+        self.image.config(&ConfigResource { kind, name })
+    }
+
+    /// The value of a server key that holds on this node. A dynamic value that is none of the
+    /// key's type is passed over, as a broker does.
+    fn server_value(&self, name: &str) -> Option<String> {
+        let Some(key) = server_keys::find(name) else {
+            return self.lookup(name).next().map(|(_, value)| value.to_owned());
+        };
+        let definition = key.definition();
+        let set = self.lookup(name).find_map(|(_, value)| {
+            let read = definition.read(value).ok()?;
+            Some(definition::text(&read))
+        });
+        set.or_else(|| {
+            let default = key.default.map(str::to_owned);
+            default.filter(|_| key.kind != Kind::Password)
+        })
+    }
+
+    /// The layers that set a server key; dynamic layers only where brokers take a dynamic value.
+    fn lookup<'b>(&'b self, name: &'b str) -> impl Iterator<Item = (Source, &'b str)> {
+        let set = self
+            .layers
+            .lookup(name)
+            .filter(move |(source, _)| *source == Source::File || is_dynamic(name));
+        // Each of the two names of a node's id stands for the other.
+        let other = match name {
+            "broker.id" => "node.id",
+            "node.id" => "broker.id",
+            _ => "",
+        };
+        let twin = self.settings.static_configs.get(other);
+        let twin = twin.filter(|_| !self.settings.static_configs.contains_key(name));
+        set.chain(twin.map(|value| (Source::File, value.as_str())))
+    }
+
+    /// Who else says something about a server key: layer by layer, in each the synonyms in order.
+    /// As in Java, what stands before the first mention of `name` itself is left out.
+    fn server_synonyms(&self, name: &str, names: &[&str]) -> Vec<Synonym> {
+        let hidden = |key: &str| is_sensitive(server_keys::find(key).map(|key| key.kind));
+        let shown = |key: &str, value: &str, source: Source| {
+            let value = (!hidden(key)).then(|| value.to_owned());
+            synonym(key, value, source.id())
+        };
+        let mut synonyms = Vec::new();
+        for layer in [Source::Node, Source::Cluster, Source::File] {
+            for key in names {
+                let set = self.lookup(key).filter(|(source, _)| *source == layer);
+                synonyms.extend(set.map(|(source, value)| shown(key, value, source)));
+            }
+        }
+        for key in names {
+            let default = server_keys::find(key).and_then(|key| key.default);
+            synonyms.extend(default.map(|value| shown(key, value, Source::Default)));
+        }
+        let skipped = synonyms
+            .iter()
+            .take_while(|synonym| synonym.name.as_str() != name);
+        synonyms.split_off(skipped.count())
+    }
+
+    fn server_entry(&self, name: &str, value: Option<String>, synonyms: Vec<Synonym>) -> Entry {
+        match server_keys::find(name) {
+            Some(key) => self
+                .entry(&key.definition(), value, synonyms)
+                .with_read_only(!key.dynamic),
+            None => {
+                let entry = self.untyped(name, None, synonyms);
+                entry
+                    .with_is_sensitive(true)
+                    .with_read_only(!is_dynamic(name))
+            }
+        }
+    }
+
+    fn entry(
+        &self,
+        definition: &Definition,
+        value: Option<String>,
+        synonyms: Vec<Synonym>,
+    ) -> Entry {
+        let sensitive = is_sensitive(Some(definition.kind));
+        let value = value.filter(|_| !sensitive);
+        self.untyped(definition.name, value, synonyms)
+            .with_is_sensitive(sensitive)
+            .with_config_type(definition.kind.id())
+    }
+
+    fn untyped(&self, name: &str, value: Option<String>, synonyms: Vec<Synonym>) -> Entry {
+        let source = synonyms
+            .first()
+            .map_or(Source::Default.id(), |first| first.source);
+        Entry::default()
+            .with_name(StrBytes::from_string(name.to_owned()))
+            .with_value(value.map(StrBytes::from_string))
+            .with_config_source(source)
+            .with_synonyms(if self.synonyms { synonyms } else { Vec::new() })
+            .with_documentation(None)
+    }
+}
+
+/// The keys that were asked for; none is all.
+#[derive(Clone, Copy)]
+struct Wanted<'a>(&'a [StrBytes]);
+
+impl Wanted<'_> {
+    fn has(self, name: &str) -> bool {
+        self.0.is_empty() || self.0.iter().any(|wanted| wanted.as_str() == name)
+    }
+}
+
+/// A key whose type is not known may hold a secret.
+fn is_sensitive(kind: Option<Kind>) -> bool {
+    kind.is_none_or(|kind| kind == Kind::Password)
+}
+
+/// Keys of plugins are taken as dynamic: nobody here knows them.
+fn is_dynamic(name: &str) -> bool {
+    server_keys::find(name).is_none_or(|key| key.dynamic)
+}
+
+/// A value as Java writes it after reading it: without blanks around it, in one spelling.
+fn normal(definition: &Definition, value: &str) -> Option<String> {
+    match definition.read(value) {
+        Ok(read) => Some(definition::text(&read)),
+        Err(_) => definition.default.map(str::to_owned),
+    }
+}
+
+fn synonym(name: &str, value: Option<String>, source: i8) -> Synonym {
+    Synonym::default()
+        .with_name(StrBytes::from_string(name.to_owned()))
+        .with_value(value.map(StrBytes::from_string))
+        .with_source(source)
+}
+
+/// The server keys that mean the same in other units, the one in milliseconds first.
+fn server_synonym_names(name: &str) -> Vec<&str> {
+    const TIMES: &[&[&str]] = &[
+        &["log.roll.ms", "log.roll.hours"],
+        &["log.roll.jitter.ms", "log.roll.jitter.hours"],
+        &[
+            "log.retention.ms",
+            "log.retention.minutes",
+            "log.retention.hours",
+        ],
+    ];
+    if name == "log.flush.interval.ms" {
+        return vec![name, "log.flush.scheduler.interval.ms"];
+    }
+    let family = TIMES.iter().find(|family| family.contains(&name));
+    family.map_or_else(|| vec![name], |family| family.to_vec())
+}
