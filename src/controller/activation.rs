@@ -1,7 +1,8 @@
 //! What a new active controller writes first.
 
 use super::View;
-use super::partition_change::metadata_version;
+use super::configs::topic;
+use super::levels::metadata_version;
 use crate::image::{ZkMigration, configs};
 use crate::records::{
     AbortTransactionRecord, BeginTransactionRecord, ConfigRecord, EndTransactionRecord, Record,
@@ -76,12 +77,11 @@ pub fn records(
 
 /// With eligible leader replicas the cluster-wide minimum must be in the log, the same for all.
 fn min_isr(view: &View<'_>) -> VersionedRecord {
-    let value = view.settings.static_configs.get("min.insync.replicas");
     latest(Record::Config(ConfigRecord {
         resource_type: configs::BROKER,
         resource_name: String::new(),
         name: "min.insync.replicas".to_owned(),
-        value: Some(value.map_or("1", String::as_str).to_owned()),
+        value: Some(topic::static_min_isr(view.settings)),
         ..ConfigRecord::default()
     }))
 }

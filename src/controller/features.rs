@@ -9,10 +9,13 @@ use kafka_protocol::messages::{UpdateFeaturesRequest, UpdateFeaturesResponse};
 use kafka_protocol::protocol::StrBytes;
 
 use super::configs::topic;
-use super::levels::{self, ELR_VERSION, KRAFT_VERSION, METADATA_VERSION};
+use super::levels::metadata_version;
 use super::{Decision, Reply, View, bounded_items};
 use crate::image::{ConfigResource, FeatureRange, configs};
 use crate::records::{ConfigRecord, FeatureLevelRecord, NoOpRecord, Record, VersionedRecord};
+use crate::types::features::{
+    ELR_VERSION, Feature, KRAFT_VERSION, METADATA_VERSION, MetadataVersion,
+};
 use crate::types::{ApiError, ErrorCode, NodeId};
 
 /// A level may rise.
@@ -24,10 +27,6 @@ const UNSAFE_DOWNGRADE: i8 = 3;
 
 /// The last version whose answer has a result for each feature.
 const VERSION_OF_RESULTS_MAX: i16 = 1;
-
-/// Levels of `metadata.version` at which the records changed: a downgrade across one of them could
-/// lose metadata.
-const RECORDS_CHANGED: &[i16] = &[7, 8, 11, 13, 14, 15, 17, 23, 30, 32, 33];
 
 /// The rule of UpdateFeatures v0 to v2. In version 0 the flag `AllowDowngrade` means nothing, as in
 /// Java: every update is an upgrade.
@@ -167,7 +166,7 @@ fn check_support(view: &View<'_>, name: &str, level: i16) -> Result<(), String> 
         let range = broker.features.get(name).copied();
         supports(range, level, format_args!("Broker {id}"))?;
     }
-    if levels::metadata_version(view.image) < levels::CONTROLLER_REGISTRATION {
+    if !metadata_version(view.image).controller_registration() {
         return Ok(());
     }
     for (id, controller) in view.image.controllers() {
@@ -201,10 +200,8 @@ fn supports(
 }
 
 fn check_metadata_version(current: i16, level: i16, upgrade_type: i8) -> Result<(), String> {
-    let loses = RECORDS_CHANGED
-        .iter()
-        .any(|changed| level < *changed && *changed <= current);
-    if !loses {
+    let changed = MetadataVersion(current).metadata_changed_between(MetadataVersion(level));
+    if level >= current || !changed {
         return Ok(());
     }
     let reason = if upgrade_type == SAFE_DOWNGRADE {
@@ -217,8 +214,8 @@ fn check_metadata_version(current: i16, level: i16, upgrade_type: i8) -> Result<
     ))
 }
 
-/// Levels above 0 need a `metadata.version`, and eligible leader replicas one that has a place for
-/// them in records.
+/// A level may need another feature at some level: eligible leader replicas a `metadata.version`
+/// that has a place for them in records.
 fn check_dependencies(
     view: &View<'_>,
     name: &str,
@@ -228,20 +225,17 @@ fn check_dependencies(
     if !view.settings.supported_features.contains_key(name) {
         return Err(format!("Feature {name} not found."));
     }
-    let needed = match name {
-        ELR_VERSION if level >= 1 => levels::ELR_RECORDS,
-        _ => return Ok(()),
+    let wanted = Feature::by_name(name).and_then(|feature| feature.at(level));
+    let needs = wanted.map_or(&[][..], |level| level.dependencies);
+    let lacks = |(other, needed): &&(&str, i16)| {
+        proposed.get(other).is_none_or(|proposed| proposed < needed)
     };
-    if proposed
-        .get(METADATA_VERSION)
-        .is_some_and(|level| *level >= needed)
-    {
-        return Ok(());
+    match needs.iter().find(lacks) {
+        None => Ok(()),
+        Some((other, needed)) => Err(format!(
+            "{name} could not be set to {level} because it depends on {other} level {needed}"
+        )),
     }
-    Err(format!(
-        "{name} could not be set to {level} because it depends on {METADATA_VERSION} level \
-         {needed}"
-    ))
 }
 
 /// Eligible leader replicas need one smallest ISR that all nodes agree on (KIP-966): the cluster's

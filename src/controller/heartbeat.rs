@@ -2,7 +2,7 @@
 
 use kafka_protocol::messages::BrokerHeartbeatResponse;
 
-use super::partition_change::metadata_version;
+use super::levels::metadata_version;
 use super::register_broker::check_epoch;
 use super::{Decision, Reply, Soft, View, leaders};
 use crate::image::Broker;
@@ -76,6 +76,18 @@ pub(super) fn decide(
         reply: Reply::BrokerHeartbeat(reply),
         atomic: false,
     })
+}
+
+/// Keeps the session of a broker whose heartbeat waited too long to be decided.
+pub(super) fn note_undecided(view: &View<'_>, soft: &mut Soft, request: &BrokerHeartbeatRequest) {
+    let id = NodeId(request.broker_id);
+    let epoch = BrokerEpoch(request.broker_epoch);
+    if let Ok(broker) = check_epoch(view, id, epoch) {
+        tracing::warn!("a heartbeat of broker {id} waited too long to be looked at");
+        soft.brokers.contact(id, epoch, view.now.instant);
+        let offset = request.current_metadata_offset;
+        soft.brokers.touch(id, broker.fenced, offset);
+    }
 }
 
 /// Has the broker applied the record that registered it last?

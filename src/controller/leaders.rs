@@ -1,9 +1,9 @@
 //! Leaders and in-sync replicas of many partitions at once, when a broker comes, goes or loses a
 //! directory.
 
+use crate::controller::configs::topic::effective_value;
 use crate::controller::partition_change::{Change, Election, Rules};
 use crate::controller::{Settings, View};
-use crate::image::configs::{BROKER, ConfigResource};
 use crate::image::{Found, Image, Partition, TopicRef};
 use crate::records::{BrokerRegistrationChangeRecord, Record, VersionedRecord};
 use crate::types::{BrokerEpoch, NodeId, PartitionId, Uuid};
@@ -60,8 +60,8 @@ pub(super) fn wanted<'a>(
     (id, old): (PartitionId, Partition<'a>),
     acceptable: &'a dyn Fn(i32) -> bool,
 ) -> Change<'a> {
-    let unclean = topic_value(image, settings, topic.name(), UNCLEAN) == Some("true");
-    let election = if unclean {
+    let unclean = effective_value(image, settings, topic.name(), UNCLEAN);
+    let election = if unclean.is_some_and(|value| value.eq_ignore_ascii_case("true")) {
         Election::Unclean
     } else {
         Election::Online
@@ -76,34 +76,13 @@ const MIN_ISR: &str = "min.insync.replicas";
 /// The effective min.insync.replicas of a topic: never more than its replication factor.
 #[must_use]
 pub(super) fn min_isr(image: &Image, settings: &Settings, topic: TopicRef<'_>) -> usize {
-    let configured = topic_value(image, settings, topic.name(), MIN_ISR)
-        .and_then(|value| value.parse::<usize>().ok())
+    let configured = effective_value(image, settings, topic.name(), MIN_ISR)
+        .and_then(|value| value.trim().parse::<usize>().ok())
         .unwrap_or(1);
     let factor = topic
         .partition(PartitionId(0))
         .map_or(1, |it| it.replicas().len());
     configured.min(factor)
-}
-
-/// The effective value of a topic key that the server's file has under the same name: the topic's
-/// own, else this node's dynamic one, else that of all brokers, else the file's.
-fn topic_value<'a>(
-    image: &'a Image,
-    settings: &'a Settings,
-    topic: &str,
-    key: &str,
-) -> Option<&'a str> {
-    let node = settings.node_id.to_string();
-    let broker = |name: String| {
-        let resource = ConfigResource { kind: BROKER, name };
-        image.config(&resource).and_then(|config| config.get(key))
-    };
-    image
-        .topic_config(topic)
-        .and_then(|config| config.get(key))
-        .or_else(|| broker(node))
-        .or_else(|| broker(String::new()))
-        .or_else(|| settings.static_configs.get(key).map(String::as_str))
 }
 
 /// The broker is fenced: it leaves every in-sync set, then its registration changes.

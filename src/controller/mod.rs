@@ -29,7 +29,7 @@ pub mod periodic;
 pub mod placement;
 mod producer_ids;
 mod register_broker;
-mod register_controller;
+pub mod register_controller;
 #[cfg(test)]
 mod testing;
 mod topic_names;
@@ -224,6 +224,14 @@ pub fn decide(
             configs::incremental::decide(view, context, &body)
         }
         Request::UpdateFeatures(body) => features::decide(view, version, &body),
+    }
+}
+
+/// Notes a request that is not decided because too much waits before it. A heartbeat still proves
+/// that its broker lives: a slow controller must not fence brokers that are well.
+pub fn note_undecided(view: &View<'_>, soft: &mut Soft, request: &Request) {
+    if let Request::BrokerHeartbeat(body) = request {
+        heartbeat::note_undecided(view, soft, body);
     }
 }
 

@@ -1,10 +1,9 @@
 //! What creating topics and growing them have in common: the state of a new partition.
 
-use super::levels;
+use super::partition_change::Rules;
 use super::placement::{self, UsableBroker};
 use crate::image::{Broker, Image};
 use crate::records::{PartitionRecord, Record, VersionedRecord};
-use crate::types::ids::{DIR_MIGRATING, DIR_UNASSIGNED};
 use crate::types::{NodeId, SplitMix, Uuid};
 
 /// The replicas of a partition to be created, and those of them that start in sync.
@@ -33,9 +32,9 @@ impl NewPartition {
 
     /// The record that creates it, at the version of the image's `metadata.version`.
     pub(super) fn record(self, image: &Image, topic_id: Uuid, index: i32) -> VersionedRecord {
-        let level = levels::metadata_version(image);
-        let directories = if level >= levels::DIRECTORY_ASSIGNMENT {
-            let of = |id: &i32| default_directory(image, *id);
+        let rules = Rules::of(image);
+        let directories = if rules.metadata_version.directory_assignment() {
+            let of = |id: &i32| rules.default_directory(*id);
             self.replicas.iter().map(of).collect()
         } else {
             Vec::new()
@@ -51,20 +50,7 @@ impl NewPartition {
             directories,
             ..PartitionRecord::default()
         };
-        Record::Partition(record).at(levels::partition_record_version(level))
-    }
-}
-
-/// Where a new replica on this broker goes (KIP-858): the only directory it has, or "not assigned"
-/// until the broker says which one it took.
-fn default_directory(image: &Image, broker: i32) -> Uuid {
-    let directories = image
-        .broker(NodeId(broker))
-        .map(|broker| broker.directories.as_slice());
-    match directories {
-        Some([]) => DIR_MIGRATING,
-        Some([only]) => *only,
-        _ => DIR_UNASSIGNED,
+        Record::Partition(record).at(rules.metadata_version.partition_record_version())
     }
 }
 

@@ -5,9 +5,10 @@
 
 use std::collections::BTreeMap;
 
+use super::levels;
 use crate::image::{Image, Partition};
 use crate::records::{PartitionChangeRecord, Record, VersionedRecord};
-use crate::types::features::{ELR_VERSION, METADATA_VERSION, MetadataVersion};
+use crate::types::features::MetadataVersion;
 use crate::types::ids::{DIR_MIGRATING, DIR_UNASSIGNED};
 use crate::types::{NodeId, PartitionId, Uuid};
 
@@ -47,8 +48,8 @@ impl<'a> Rules<'a> {
     #[must_use]
     pub fn of(image: &'a Image) -> Self {
         Self {
-            metadata_version: metadata_version(image),
-            elr_enabled: image.features().level(ELR_VERSION) > 0,
+            metadata_version: levels::metadata_version(image),
+            elr_enabled: levels::elr_enabled(image),
             image,
         }
     }
@@ -88,14 +89,6 @@ impl<'a> Rules<'a> {
             .broker(NodeId(broker))
             .is_some_and(crate::image::Broker::is_active)
     }
-}
-
-/// The finalized metadata.version. A controller is active only after its bootstrap records, so the
-/// lowest level stands in for "none" in tests alone.
-#[must_use]
-pub fn metadata_version(image: &Image) -> MetadataVersion {
-    let level = image.features().level(METADATA_VERSION);
-    MetadataVersion::from_level(level).unwrap_or(MetadataVersion::MINIMUM)
 }
 
 /// A wanted change of one partition.
@@ -277,10 +270,15 @@ impl<'a> Change<'a> {
             self.elr.clear();
             return;
         }
-        let mut candidates: Vec<i32> = self.elr.iter().chain(self.old.isr()).copied().collect();
-        // The reference keeps candidates in a hash set of small numbers, which iterates ascending.
-        candidates.sort_unstable();
-        candidates.dedup();
+        let mut candidates: Vec<i32> = Vec::new();
+        for id in self.elr.iter().chain(self.old.isr()) {
+            if !candidates.contains(id) {
+                candidates.push(*id);
+            }
+        }
+        // The reference keeps them in a hash set of 16 buckets. The order means nothing, but a
+        // different one would be written as a change.
+        candidates.sort_by_key(|id| (id ^ (id >> 16)) & 15);
         candidates.retain(|id| !self.isr.contains(id) && self.unclean_shutdown != Some(*id));
         self.elr = candidates;
     }

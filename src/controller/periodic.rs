@@ -1,6 +1,6 @@
 //! What an active controller does unasked: fencing silent brokers, writing NoOp records.
 
-use super::partition_change::metadata_version;
+use super::levels::metadata_version;
 use super::{Settings, Soft, View, leaders};
 use crate::records::{NoOpRecord, Record, VersionedRecord};
 use crate::types::Instant;
@@ -23,6 +23,14 @@ pub fn fencing_period_ms(settings: &Settings) -> u64 {
 pub fn run(view: &View<'_>, soft: &mut Soft) -> Vec<VersionedRecord> {
     let now = view.now.instant;
     if soft.fencing_due <= now {
+        let period = fencing_period_ms(view.settings);
+        if now.since(soft.fencing_due) > period {
+            // This process was held up itself. Heartbeats that came meanwhile wait in queues and
+            // sockets: they are heard before anybody is called silent.
+            tracing::warn!("held up: sessions of brokers are looked at {period} ms later");
+            soft.fencing_due = now.plus_ms(period);
+            return Vec::new();
+        }
         return fence_one(view, soft);
     }
     if soft.noop_due <= now {

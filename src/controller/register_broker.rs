@@ -1,10 +1,10 @@
 //! BrokerRegistration (KIP-631, KIP-858, KIP-966).
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use kafka_protocol::messages::{BrokerRegistrationRequest, BrokerRegistrationResponse};
 
-use super::partition_change::metadata_version;
+use super::levels::metadata_version;
 use super::{Decision, Reply, Soft, View, leaders};
 use crate::image::Broker;
 use crate::records::{
@@ -12,7 +12,7 @@ use crate::records::{
 };
 use crate::types::features::{KRAFT_VERSION, METADATA_VERSION};
 use crate::types::ids::{base64url, is_reserved};
-use crate::types::{ApiError, BrokerEpoch, ErrorCode, NodeId};
+use crate::types::{ApiError, BrokerEpoch, ErrorCode, NodeId, Uuid};
 
 /// Registers a broker. It starts fenced unless the same incarnation amends its registration.
 ///
@@ -121,12 +121,16 @@ fn check_directories(
     if asked.len() != request.log_dirs.len() {
         return invalid("Duplicate directory ID in request".to_owned());
     }
-    for other in view.image.brokers().values().filter(|it| it.id != id) {
-        if let Some(taken) = other.directories.iter().find(|&it| asked.contains(it)) {
+    let brokers = view.image.brokers().values();
+    let others: BTreeMap<Uuid, NodeId> = brokers
+        .filter(|broker| broker.id != id)
+        .flat_map(|broker| broker.directories.iter().map(|it| (*it, broker.id)))
+        .collect();
+    for directory in &request.log_dirs {
+        if let Some(owner) = others.get(directory) {
+            let directory = base64url(*directory);
             return invalid(format!(
-                "Broker {} is already registered with directory {}",
-                other.id,
-                base64url(*taken)
+                "Broker {owner} is already registered with directory {directory}"
             ));
         }
     }

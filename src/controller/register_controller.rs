@@ -1,22 +1,51 @@
 //! ControllerRegistration (KIP-919): where each controller listens and what it supports.
 
-use kafka_protocol::messages::{ControllerRegistrationRequest, ControllerRegistrationResponse};
+use kafka_protocol::messages::ControllerRegistrationResponse;
+use kafka_protocol::messages::controller_registration_request::{Feature, Listener};
+use kafka_protocol::protocol::StrBytes;
 
-use super::partition_change::metadata_version;
-use super::{Decision, Reply, View};
+use super::levels::metadata_version;
+use super::{Decision, Reply, Settings, View};
 use crate::records::{
     ControllerEndpoint, ControllerFeature, Record, RegisterControllerRecord, VersionedRecord,
 };
-use crate::types::{ApiError, ErrorCode};
+use crate::types::{ApiError, ErrorCode, Uuid};
+
+pub use kafka_protocol::messages::ControllerRegistrationRequest as Registration;
+
+/// How the controller of `settings` registers itself: a new `incarnation` at every start, its
+/// listeners in the order of the file, its features in the order of their names.
+#[must_use]
+pub fn own(
+    settings: &Settings,
+    incarnation: Uuid,
+    listeners: Vec<ControllerEndpoint>,
+) -> Registration {
+    let listener = |it: ControllerEndpoint| {
+        Listener::default()
+            .with_name(StrBytes::from_string(it.name))
+            .with_host(StrBytes::from_string(it.host))
+            .with_port(it.port)
+            .with_security_protocol(it.security_protocol)
+    };
+    let feature = |(name, (min, max)): (&String, &(i16, i16))| {
+        Feature::default()
+            .with_name(StrBytes::from_string(name.clone()))
+            .with_min_supported_version(*min)
+            .with_max_supported_version(*max)
+    };
+    Registration::default()
+        .with_controller_id(settings.node_id.0)
+        .with_incarnation_id(incarnation)
+        .with_listeners(listeners.into_iter().map(listener).collect())
+        .with_features(settings.supported_features.iter().map(feature).collect())
+}
 
 /// Takes the registration as it is; a newer one replaces it.
 ///
 /// # Errors
 /// UNSUPPORTED_VERSION below 3.7-IV0.
-pub(super) fn decide(
-    view: &View<'_>,
-    request: ControllerRegistrationRequest,
-) -> Result<Decision, ApiError> {
+pub(super) fn decide(view: &View<'_>, request: Registration) -> Result<Decision, ApiError> {
     if !metadata_version(view.image).controller_registration() {
         return Err(ApiError::new(
             ErrorCode::UnsupportedVersion,

@@ -78,8 +78,7 @@ impl World {
             fenced: true,
             ..RegisterBrokerRecord::default()
         };
-        let level = super::levels::metadata_version(&self.image);
-        let version = if level >= 30 { 4 } else { 3 };
+        let version = super::levels::metadata_version(&self.image).register_broker_record_version();
         self.replay(&Record::RegisterBroker(record).at(version));
         self.change(id, |change| change.fenced = -1);
     }

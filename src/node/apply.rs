@@ -67,9 +67,10 @@ impl Node {
             self.replay_more(now, effects);
             return;
         }
-        if let Some(image) = self.forks.commit(commit) {
-            self.publish(image, commit, effects);
-        }
+        // Control batches alone, such as new voters, leave the image as it is.
+        let image = self.forks.commit(commit);
+        let image = image.unwrap_or_else(|| self.committed.image.clone());
+        self.publish(image, commit, effects);
         while let Some((ticket, reply)) = self.deferred.pop(commit) {
             let answer = super::Answer::Controller(reply);
             effects.push(Effect::Reply { ticket, answer });

@@ -4,6 +4,7 @@ use crate::controller::{self, Context, Decision, RECORDS_PER_OPERATION_MAX, Requ
 use crate::raft::{Input, Proposal};
 use crate::records::VersionedRecord;
 use crate::records::batch::{BATCH_BYTES_MAX, BatchBuilder, HEADER_BYTES, record_bytes};
+use crate::types::features::MetadataVersion;
 use crate::types::{ApiError, Epoch, ErrorCode, Instant, Now, Offset, SplitMix, Ticket};
 
 use super::{Answer, Effect, Leading, Node, forks::Forks};
@@ -113,20 +114,22 @@ impl Node {
         let Leading::Active { .. } = self.leading else {
             return Err(self.not_controller());
         };
-        if let Some(limit) = queue_limit_ms(&request, &self.settings)
-            && now.instant.since(asked.arrived) > limit
-        {
-            return Err(ErrorCode::RequestTimedOut.into());
-        }
-        if self.forks.full() {
-            return Err(ApiError::new(
-                ErrorCode::RequestTimedOut,
+        let waited = now.instant.since(asked.arrived);
+        let late = queue_limit_ms(&request, &self.settings).is_some_and(|limit| waited > limit);
+        if late || self.forks.full() {
+            self.with_soft(now, |view, soft| {
+                controller::note_undecided(view, soft, &request);
+            });
+            let text = if late {
+                format!("The request waited for {waited} ms before it could be looked at.")
+            } else {
                 format!(
-                    "more than {} batches or {} bytes wait for the disk",
+                    "More than {} batches or {} bytes wait for the disk.",
                     Forks::COUNT_MAX,
                     Forks::BYTES_MAX
-                ),
-            ));
+                )
+            };
+            return Err(ApiError::new(ErrorCode::RequestTimedOut, text));
         }
         let Decision {
             records,
@@ -173,15 +176,12 @@ impl Node {
     /// Deadlines of the soft state: fencing, NoOp records. One step at a time until nothing is due.
     pub(super) fn run_periodic(&mut self, now: Now, effects: &mut Vec<Effect>) {
         while let Leading::Active { soft, .. } = &self.leading {
-            if self.stopping
-                || self.halted
-                || self.forks.full()
-                || controller::periodic::next_due(soft) > now.instant
-            {
+            if !self.may_act() || controller::periodic::next_due(soft) > now.instant {
                 return;
             }
             let records = self.with_soft(now, controller::periodic::run);
-            if let Err(error) = self.append(now, records, true, effects) {
+            // Fencing may take more records than one batch holds.
+            if let Err(error) = self.append(now, records, false, effects) {
                 tracing::error!("periodic work was not written: {error:?}");
                 return;
             }
@@ -196,13 +196,13 @@ impl Node {
             .controllers()
             .get(&self.settings.node_id)
             .is_some_and(|it| it.incarnation == self.registration.incarnation_id);
+        let level = self.published.image.features().metadata_version();
+        let possible = level.is_some_and(MetadataVersion::controller_registration);
         let Leading::Active { registering, .. } = &mut self.leading else {
             return;
         };
-        if registered
-            || *registering
-            || self.published.image.features().metadata_version().is_none()
-        {
+        if registered || !possible || *registering {
+            *registering &= !registered;
             return;
         }
         *registering = true;
@@ -213,14 +213,19 @@ impl Node {
             version: 0,
             context: Context::default(),
         };
-        if let Err(error) = self.decide(now, asked, request, effects)
-            && error.code != ErrorCode::UnsupportedVersion
-        {
-            tracing::warn!("this controller cannot register itself: {error:?}");
+        if let Err(error) = self.decide(now, asked, request, effects) {
+            tracing::warn!("this controller cannot register itself yet: {error:?}");
+            if let Leading::Active { registering, .. } = &mut self.leading {
+                *registering = false;
+            }
         }
     }
 
     /// Replays records on the working image and has raft append them.
+    ///
+    /// # Errors
+    /// NOT_CONTROLLER when leadership is lost before the last batch is appended; the refusal of a
+    /// batch that is too large; what a broken invariant leaves (the node is halted then).
     fn append(
         &mut self,
         now: Now,
@@ -228,10 +233,10 @@ impl Node {
         atomic: bool,
         effects: &mut Vec<Effect>,
     ) -> Result<(), ApiError> {
-        let Leading::Active { epoch, .. } = self.leading else {
-            return Err(self.not_controller());
-        };
         for batch in cut(&records, atomic)? {
+            let Leading::Active { epoch, .. } = self.leading else {
+                return Err(self.not_controller());
+            };
             let first = self.raft.log_end();
             let mut builder = BatchBuilder::data(first, epoch, now.wall);
             for record in batch {
@@ -262,7 +267,10 @@ impl Node {
             };
             self.drive(now, Input::Propose(proposal), effects);
         }
-        Ok(())
+        match self.leading {
+            Leading::Active { .. } => Ok(()),
+            _ => Err(self.not_controller()),
+        }
     }
 }
 

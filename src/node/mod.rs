@@ -26,8 +26,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use kafka_protocol::messages::ControllerRegistrationRequest;
 
+use crate::controller::register_controller::Registration;
 use crate::controller::{self, Settings, Soft};
 use crate::image::Image;
 use crate::raft::{self, FetchResponse, FetchSnapshotResponse, Input, Output, Raft};
@@ -136,6 +136,9 @@ pub struct Published {
     pub image: Image,
     /// End of the records in `image`, exclusive.
     pub end: Offset,
+    /// What `end` was when the finalized features of `image` changed last: brokers and clients
+    /// take the offset below it as the epoch of the features.
+    pub features_end: Offset,
     /// The leader that this node knows.
     pub leader: Option<NodeId>,
     /// This node's raft epoch.
@@ -153,6 +156,7 @@ impl Published {
         Self {
             image: Image::empty(),
             end: Offset::ZERO,
+            features_end: Offset::ZERO,
             leader: None,
             epoch: Epoch(0),
             kraft_version: 0,
@@ -174,7 +178,7 @@ pub struct Parts {
     /// Records that the first active controller of an empty log writes.
     pub bootstrap: Vec<VersionedRecord>,
     /// How this controller registers itself.
-    pub registration: ControllerRegistrationRequest,
+    pub registration: Registration,
     /// Seed of everything random that the rules do.
     pub seed: u64,
 }
@@ -187,7 +191,7 @@ pub struct Node {
     raft: Raft,
     settings: Settings,
     bootstrap: Vec<VersionedRecord>,
-    registration: ControllerRegistrationRequest,
+    registration: Registration,
     seed: u64,
     /// What is replayed: the committed prefix, or while leading the working image.
     working: Replayer,
@@ -231,6 +235,7 @@ impl Node {
         let mut published = Published::nothing();
         published.image = parts.image.settled().clone();
         published.end = parts.image_end;
+        published.features_end = parts.image_end;
         let working = Replayer {
             image: parts.image,
             end: parts.image_end,
@@ -308,9 +313,17 @@ impl Node {
     pub fn next_wakeup(&self) -> Instant {
         let raft = self.raft.next_wakeup();
         match &self.leading {
-            Leading::Active { soft, .. } => raft.min(controller::periodic::next_due(soft)),
+            Leading::Active { soft, .. } if self.may_act() => {
+                raft.min(controller::periodic::next_due(soft))
+            }
             _ => raft,
         }
+    }
+
+    /// May this node write unasked? Not while it stops, nor while the disk is far behind: its next
+    /// completion is the next chance then.
+    fn may_act(&self) -> bool {
+        !self.stopping && !self.halted && !self.forks.full()
     }
 
     /// Consensus, for status output.
@@ -370,8 +383,15 @@ impl Node {
     /// Notes that `image` is committed up to `end`, and shows readers what of it is outside of a
     /// metadata transaction.
     fn publish(&mut self, image: Image, end: Offset, effects: &mut Vec<Effect>) {
+        let shown = image.settled().clone();
+        let same_features = shown.features() == self.published.image.features();
         self.published = Published {
-            image: image.settled().clone(),
+            features_end: if same_features {
+                self.published.features_end
+            } else {
+                end
+            },
+            image: shown,
             end,
             leader: self.raft.leader(),
             epoch: self.raft.epoch(),

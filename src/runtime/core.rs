@@ -1,8 +1,11 @@
 //! The core thread: one thread runs [`Node`], and everybody else talks to it through a channel.
 //!
-//! Requests are bounded by permits (`queued.max.requests`): without one a request is refused before
-//! it reaches the channel. Completions of the disk need no permit; there are never more of them than
-//! commands that the core gave.
+//! Requests in the channel are bounded by permits (`queued.max.requests`): without one a request is
+//! refused before it reaches the channel. The core gives the permit back when it takes the request
+//! out: replicas that wait for records must not keep others from being heard. What waits in the core
+//! is bounded by the server, which reads no more from a connection that has too many requests open.
+//! Completions of the disk need no permit; there are never more of them than commands that the core
+//! gave.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -99,7 +102,7 @@ pub(super) struct Core {
     pub(super) published: Arc<ArcSwap<Published>>,
     pub(super) clock: Clock,
     pub(super) disk: Disk,
-    pub(super) waiting: HashMap<Ticket, (oneshot::Sender<Answer>, OwnedSemaphorePermit)>,
+    pub(super) waiting: HashMap<Ticket, oneshot::Sender<Answer>>,
 }
 
 impl Core {
@@ -150,7 +153,8 @@ impl Core {
                 reply,
                 permit,
             } => {
-                self.waiting.insert(ticket, (reply, permit));
+                drop(permit);
+                self.waiting.insert(ticket, reply);
                 self.step(
                     Event::Request {
                         ticket,
@@ -172,7 +176,7 @@ impl Core {
         for effect in effects.drain(..) {
             match effect {
                 Effect::Reply { ticket, answer } => {
-                    if let Some((reply, _permit)) = self.waiting.remove(&ticket) {
+                    if let Some(reply) = self.waiting.remove(&ticket) {
                         // The peer may be gone; nobody misses the answer then.
                         let _ = reply.send(answer);
                     }

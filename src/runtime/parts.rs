@@ -2,18 +2,15 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use kafka_protocol::messages::ControllerRegistrationRequest;
-use kafka_protocol::messages::controller_registration_request::{Feature, Listener};
-use kafka_protocol::protocol::StrBytes;
-
 use super::clock::Clock;
 use super::snapshot;
 use crate::config::{self, Config};
 use crate::controller::Settings;
+use crate::controller::register_controller::{self, Registration};
 use crate::image::Image;
 use crate::node::Parts;
 use crate::raft::{Boot, Raft, RaftConfig, VoterNode};
-use crate::records::{FeatureLevelRecord, Record, VersionedRecord};
+use crate::records::{ControllerEndpoint, FeatureLevelRecord, Record, VersionedRecord};
 use crate::storage::directory::{Opened, PARTITION_DIR};
 use crate::types::features::{self, KRAFT_VERSION, METADATA_VERSION, MetadataVersion};
 use crate::types::ids::base64url;
@@ -53,7 +50,7 @@ pub(super) fn build(
         raft,
         image,
         image_end,
-        registration: registration(config, &endpoints, &settings),
+        registration: registration(&endpoints, &settings),
         bootstrap: bootstrap(opened),
         settings,
         seed,
@@ -225,30 +222,16 @@ fn bootstrap(opened: &Opened) -> Vec<VersionedRecord> {
 }
 
 /// How this process registers itself (KIP-919): a new incarnation at every start.
-fn registration(
-    config: &Config,
-    endpoints: &[config::Endpoint],
-    settings: &Settings,
-) -> ControllerRegistrationRequest {
-    let text = |text: &str| StrBytes::from_string(text.to_owned());
-    let listener = |it: &config::Endpoint| {
-        Listener::default()
-            .with_name(text(&it.name))
-            .with_host(text(it.host.as_deref().unwrap_or_default()))
-            .with_port(it.port)
-            .with_security_protocol(it.protocol.id())
+fn registration(endpoints: &[config::Endpoint], settings: &Settings) -> Registration {
+    let listener = |it: &config::Endpoint| ControllerEndpoint {
+        name: it.name.clone(),
+        host: it.host.clone().unwrap_or_default(),
+        port: it.port,
+        security_protocol: it.protocol.id(),
+        ..ControllerEndpoint::default()
     };
-    let feature = |(name, (min, max)): (&String, &(i16, i16))| {
-        Feature::default()
-            .with_name(text(name))
-            .with_min_supported_version(*min)
-            .with_max_supported_version(*max)
-    };
-    ControllerRegistrationRequest::default()
-        .with_controller_id(config.node_id.0)
-        .with_incarnation_id(Uuid::new_v4())
-        .with_listeners(endpoints.iter().map(listener).collect())
-        .with_features(settings.supported_features.iter().map(feature).collect())
+    let listeners = endpoints.iter().map(listener).collect();
+    register_controller::own(settings, Uuid::new_v4(), listeners)
 }
 
 /// The first lines of a start: which node of which cluster this is, and what it starts from.

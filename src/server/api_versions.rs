@@ -94,7 +94,7 @@ pub(crate) fn answer<'a>(
         });
     response
         .with_finalized_features(finalized.collect())
-        .with_finalized_features_epoch(published.end.prev().0)
+        .with_finalized_features_epoch(published.features_end.prev().0)
 }
 
 fn range(key: i16, min: i16, max: i16) -> ApiVersion {

@@ -49,6 +49,7 @@ pub(in crate::server) fn published(image: Image) -> Published {
     Published {
         image,
         end: Offset(12),
+        features_end: Offset(12),
         leader: Some(NodeId(1)),
         epoch: Epoch(1),
         kraft_version: 1,

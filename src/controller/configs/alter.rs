@@ -136,7 +136,7 @@ fn check_change(
         }
     }
     if key == CORDONED {
-        if levels::metadata_version(view.image) < levels::CORDONED_LOG_DIRS {
+        if !levels::metadata_version(view.image).cordoned_log_dirs() {
             return Err(invalid(
                 "The cordoned.log.dirs configuration value cannot be set because it requires \
                  metadata.version >= 4.3-IV0",
