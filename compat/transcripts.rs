@@ -241,10 +241,8 @@ fn the_tools_say_of_kraftd_what_they_say_of_javas_controller() {
         "- Java's controller, + kraftd\n{differences}"
     );
     let unused = ALLOWED.iter().filter(|allowed| {
-        let same = |((command, a), (_, b)): (&(String, Vec<String>), &(String, Vec<String>))| {
-            command == **allowed && a != b
-        };
-        !java.iter().zip(&kraftd).any(same)
+        let mut pairs = java.iter().zip(&kraftd);
+        !pairs.any(|((command, java), (_, kraftd))| command == **allowed && java != kraftd)
     });
     assert_eq!(
         unused.count(),
