@@ -13,10 +13,32 @@ use crate::normal::Normal;
 /// Recorded answers, one folder of `fixtures/`.
 const RECORDED: &str = "fixtures/4.4.0/answers";
 
-/// APIs that Java's controller serves and kraftd does not yet: FINDINGS.md has the list.
-const NOT_BUILT: [&str; 0] = [];
+/// APIs that Java's controller serves and kraftd does not yet, by key and name. They are not
+/// advertised, and a request for one closes its connection. FINDINGS.md lists them.
+const NOT_BUILT: [(&str, &str); 20] = [
+    ("17", "SaslHandshake"),
+    ("29", "DescribeAcls"),
+    ("30", "CreateAcls"),
+    ("31", "DeleteAcls"),
+    ("36", "SaslAuthenticate"),
+    ("38", "CreateDelegationToken"),
+    ("39", "RenewDelegationToken"),
+    ("40", "ExpireDelegationToken"),
+    ("41", "DescribeDelegationToken"),
+    ("43", "ElectLeaders"),
+    ("45", "AlterPartitionReassignments"),
+    ("46", "ListPartitionReassignments"),
+    ("49", "AlterClientQuotas"),
+    ("50", "DescribeUserScramCredentials"),
+    ("51", "AlterUserScramCredentials"),
+    ("64", "UnregisterBroker"),
+    ("80", "AddRaftVoter"),
+    ("81", "RemoveRaftVoter"),
+    ("82", "UpdateRaftVoter"),
+    ("94", "UnregisterController"),
+];
 
-/// Cases that are answered otherwise, on purpose: FINDINGS.md has the reasons.
+/// Cases that are answered otherwise, on purpose: API and case. FINDINGS.md has the reasons.
 const ALLOWED: [(&str, &str); 0] = [];
 
 /// One line of a table: what was asked, and what was answered.
@@ -67,10 +89,10 @@ fn replay(table: &str) -> (Vec<Case>, Vec<Case>, Normal) {
     // Epochs of brokers are offsets of the log; records are counted, their bytes are their own.
     let offsets = "highWatermark|logEndOffset|endOffset|lastFetchTimestamp|lastCaughtUpTimestamp";
     let normal = Normal::new(&setup)
-        .with(r#""port":(\d+|<\w+>)"#, r#""port":<port>"#)
+        .with(r#""port":(\d+|<\w+>)"#, r#""port":0"#)
         .with(
             &format!(r#""(brokerEpoch|recordsSizeInBytes|{offsets})":-?\d+"#),
-            r#""$1":<n>"#,
+            r#""$1":0"#,
         );
     (read(&recorded), read(&answers), normal)
 }
@@ -80,9 +102,10 @@ fn compare(table: &str) {
     assert_eq!(recorded.len(), answered.len());
     let mut differences = Vec::new();
     for (java, kraftd) in recorded.iter().zip(&answered) {
-        let (expected, found) = (normal.line(&java.answer), normal.line(&kraftd.answer));
-        let allowed = ALLOWED.contains(&(table, java.title.as_str()));
-        if (expected != found) != allowed {
+        let (expected, found) = (normal_form(&normal, java), normal_form(&normal, kraftd));
+        let refused = found == "closed" && NOT_BUILT.iter().any(|(_, name)| *name == java.api);
+        let allowed = ALLOWED.contains(&(java.api.as_str(), java.title.as_str()));
+        if (expected != found) != (allowed || refused) {
             differences.push(format!(
                 "{} v{}, {}:\n- {expected}\n+ {found}",
                 java.api, java.version, java.title
@@ -95,6 +118,32 @@ fn compare(table: &str) {
         count == 0,
         "{count} cases differ (or no longer do): - Java, + kraftd\n{told}"
     );
+}
+
+/// The answer with what differs from run to run replaced, and lists sorted: Java's are in the
+/// order of hash maps.
+fn normal_form(normal: &Normal, case: &Case) -> String {
+    let line = normal.line(&case.answer);
+    match serde_json::from_str::<Value>(&line) {
+        Ok(mut value) => {
+            sort(&mut value);
+            value.to_string()
+        }
+        Err(_) => line,
+    }
+}
+
+fn sort(value: &mut Value) {
+    match value {
+        Value::Array(items) => {
+            items.iter_mut().for_each(sort);
+            if items.iter().all(Value::is_object) {
+                items.sort_by_key(Value::to_string);
+            }
+        }
+        Value::Object(fields) => fields.values_mut().for_each(sort),
+        _ => {}
+    }
 }
 
 #[test]
@@ -119,8 +168,13 @@ fn the_raw_api_versions_answers_are_javas_api_by_api() {
     for (java, kraftd) in recorded.iter().zip(&answered) {
         let (expected, found) = (parsed(&java.answer), parsed(&kraftd.answer));
         for (key, range) in &expected.apis {
-            let skipped = NOT_BUILT.contains(&key.as_str()) && !found.apis.contains_key(key);
-            if found.apis.get(key) != Some(range) && !skipped {
+            let not_built = NOT_BUILT.iter().any(|(number, _)| number == key);
+            if not_built == found.apis.contains_key(key) {
+                differences.push(format!(
+                    "{}: API {key} is built or not, see NOT_BUILT",
+                    java.title
+                ));
+            } else if !not_built && found.apis.get(key) != Some(range) {
                 let other = found.apis.get(key);
                 differences.push(format!("{}: API {key}: {range} and {other:?}", java.title));
             }

@@ -1,7 +1,9 @@
 //! One metadata directory, two owners: kraftd and Java's controller take turns on it while the
 //! same broker goes on.
 
-use crate::harness::{Broker, Controller, Driver, Kind, Setup};
+use std::time::Duration;
+
+use crate::harness::{Broker, Controller, Driver, Kind, Setup, until};
 
 const ROUNDS: usize = 5;
 
@@ -57,15 +59,22 @@ fn add(setup: &Setup, driver: &mut Driver, name: &str, count: usize) -> Vec<Stri
         .collect();
     let (address, partitions) = (setup.broker_address(), (count % 4 + 1).to_string());
     driver.job(&["create", &address, &name, &partitions, "retention.ms=60000"]);
-    driver.job(&[
-        "alter",
-        &address,
-        "TOPIC",
-        &name,
-        &format!("segment.bytes={}", 2_000_000 + count),
-    ]);
+    let change = format!("segment.bytes={}", 2_000_000 + count);
+    driver.job(&["alter", &address, "TOPIC", &name, &change]);
     driver.job(&["led", &address, &count.to_string()]);
-    driver.job(&["topics", &address])
+    // The broker applies the change a moment after it is acknowledged.
+    let mut topics = Vec::new();
+    until(
+        "the broker knows the change",
+        Duration::from_secs(30),
+        || {
+            topics = driver.job(&["topics", &address]);
+            topics
+                .iter()
+                .any(|row| row.starts_with(&name) && row.ends_with(&change))
+        },
+    );
+    topics
 }
 
 fn assert_alive(broker: &mut Broker) {
