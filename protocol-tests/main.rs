@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test's helpers unwrap as tests do")]
 
+mod answers;
 mod codec;
 mod image;
 mod scenarios;

@@ -1,5 +1,7 @@
 //! BrokerHeartbeat (KIP-631, KIP-841, KIP-858, KIP-1066): the life of a broker as seen from here.
 
+use std::collections::BTreeSet;
+
 use kafka_protocol::messages::BrokerHeartbeatResponse;
 
 use super::levels::metadata_version;
@@ -113,7 +115,12 @@ fn next_state(
     (current, caught_up): (State, bool),
     request: &BrokerHeartbeatRequest,
 ) -> State {
-    let leads = || view.image.leader_count(broker.id) > 0;
+    let leads = || {
+        view.image
+            .partitions_with_leader(broker.id)
+            .next()
+            .is_some()
+    };
     match current {
         State::Fenced if request.want_shut_down => State::ShutdownNow,
         State::Fenced => {
@@ -148,10 +155,9 @@ fn cordon(broker: &Broker, told: Option<Vec<Uuid>>, records: &mut Vec<VersionedR
     let Some(told) = told else {
         return;
     };
-    let mut sorted = told.clone();
-    sorted.sort_unstable();
-    sorted.dedup();
-    if broker.cordoned.as_ref() != Some(&sorted) {
+    let set = |list: &[Uuid]| list.iter().copied().collect::<BTreeSet<_>>();
+    let known = broker.cordoned.as_deref().map(set);
+    if known != Some(set(&told)) {
         records.push(leaders::registration_change(
             3,
             broker.id,

@@ -18,6 +18,7 @@ pub mod configs;
 mod create_partitions;
 mod create_topics;
 mod delete_topics;
+mod endpoints;
 pub mod features;
 mod heartbeat;
 pub mod heartbeats;

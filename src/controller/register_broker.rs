@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use kafka_protocol::messages::{BrokerRegistrationRequest, BrokerRegistrationResponse};
 
 use super::levels::metadata_version;
-use super::{Decision, Reply, Soft, View, leaders};
+use super::{Decision, Reply, Soft, View, endpoints, leaders};
 use crate::image::Broker;
 use crate::records::{
     BrokerEndpoint, BrokerFeature, Record, RegisterBrokerRecord, VersionedRecord,
@@ -18,7 +18,8 @@ use crate::types::{ApiError, BrokerEpoch, ErrorCode, NodeId, Uuid};
 ///
 /// # Errors
 /// INCONSISTENT_CLUSTER_ID, DUPLICATE_BROKER_REGISTRATION, BROKER_ID_NOT_REGISTERED (a ZooKeeper
-/// broker), INVALID_REGISTRATION, UNSUPPORTED_VERSION, checked in this order.
+/// broker), INVALID_REGISTRATION, UNSUPPORTED_VERSION, checked in this order. A listener with an
+/// unknown security protocol is an INVALID_REGISTRATION; Java fails there and resigns.
 pub(super) fn decide(
     view: &View<'_>,
     soft: &mut Soft,
@@ -31,11 +32,12 @@ pub(super) fn decide(
     if metadata_version(view.image).directory_assignment() {
         check_directories(view, id, &request)?;
     }
+    let end_points = end_points(&request)?;
     check_features(view, &request)?;
     let same = existing.filter(|it| it.incarnation == request.incarnation_id);
     let previous = request.previous_broker_epoch;
     let mut records = Vec::new();
-    let mut record = registration(view, request);
+    let mut record = registration(view, request, end_points);
     if let Some(existing) = same {
         record.fenced = existing.fenced;
         record.in_controlled_shutdown = existing.in_controlled_shutdown;
@@ -181,23 +183,36 @@ fn check_range(name: &str, level: i16, (min, max): (i16, i16)) -> Result<(), Api
     ))
 }
 
-fn registration(view: &View<'_>, request: BrokerRegistrationRequest) -> RegisterBrokerRecord {
+fn end_points(request: &BrokerRegistrationRequest) -> Result<Vec<BrokerEndpoint>, ApiError> {
+    let listeners = request.listeners.iter().map(|listener| {
+        let end_point = BrokerEndpoint {
+            name: listener.name.to_string(),
+            host: listener.host.to_string(),
+            port: listener.port,
+            security_protocol: listener.security_protocol,
+            ..BrokerEndpoint::default()
+        };
+        (
+            end_point.name.clone(),
+            end_point.security_protocol,
+            end_point,
+        )
+    });
+    endpoints::by_name(listeners)
+        .map_err(|text| ApiError::new(ErrorCode::InvalidRegistration, text))
+}
+
+fn registration(
+    view: &View<'_>,
+    request: BrokerRegistrationRequest,
+    end_points: Vec<BrokerEndpoint>,
+) -> RegisterBrokerRecord {
     let directories = metadata_version(view.image).directory_assignment();
     RegisterBrokerRecord {
         broker_id: request.broker_id.0,
         incarnation_id: request.incarnation_id,
         rack: request.rack.map(|rack| rack.to_string()),
-        end_points: request
-            .listeners
-            .into_iter()
-            .map(|listener| BrokerEndpoint {
-                name: listener.name.to_string(),
-                host: listener.host.to_string(),
-                port: listener.port,
-                security_protocol: listener.security_protocol,
-                ..BrokerEndpoint::default()
-            })
-            .collect(),
+        end_points,
         features: request
             .features
             .into_iter()

@@ -5,7 +5,7 @@ use kafka_protocol::messages::controller_registration_request::{Feature, Listene
 use kafka_protocol::protocol::StrBytes;
 
 use super::levels::metadata_version;
-use super::{Decision, Reply, Settings, View};
+use super::{Decision, Reply, Settings, View, endpoints};
 use crate::records::{
     ControllerEndpoint, ControllerFeature, Record, RegisterControllerRecord, VersionedRecord,
 };
@@ -44,7 +44,8 @@ pub fn own(
 /// Takes the registration as it is; a newer one replaces it.
 ///
 /// # Errors
-/// UNSUPPORTED_VERSION below 3.7-IV0.
+/// UNSUPPORTED_VERSION below 3.7-IV0; INVALID_REQUEST for a listener with an unknown security
+/// protocol, where Java fails and resigns.
 pub(super) fn decide(view: &View<'_>, request: Registration) -> Result<Decision, ApiError> {
     if !metadata_version(view.image).controller_registration() {
         return Err(ApiError::new(
@@ -52,21 +53,28 @@ pub(super) fn decide(view: &View<'_>, request: Registration) -> Result<Decision,
             "The current MetadataVersion is too old to support controller registrations.",
         ));
     }
-    let listeners = request.listeners.into_iter();
+    let listeners = request.listeners.into_iter().map(|listener| {
+        let end_point = ControllerEndpoint {
+            name: listener.name.to_string(),
+            host: listener.host.to_string(),
+            port: listener.port,
+            security_protocol: listener.security_protocol,
+            ..ControllerEndpoint::default()
+        };
+        (
+            end_point.name.clone(),
+            end_point.security_protocol,
+            end_point,
+        )
+    });
+    let end_points = endpoints::by_name(listeners)
+        .map_err(|text| ApiError::new(ErrorCode::InvalidRequest, text))?;
     let features = request.features.into_iter();
     let record = RegisterControllerRecord {
         controller_id: request.controller_id,
         incarnation_id: request.incarnation_id,
         zk_migration_ready: false,
-        end_points: listeners
-            .map(|listener| ControllerEndpoint {
-                name: listener.name.to_string(),
-                host: listener.host.to_string(),
-                port: listener.port,
-                security_protocol: listener.security_protocol,
-                ..ControllerEndpoint::default()
-            })
-            .collect(),
+        end_points,
         features: features
             .map(|feature| ControllerFeature {
                 name: feature.name.to_string(),

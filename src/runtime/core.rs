@@ -2,10 +2,10 @@
 //!
 //! Requests in the channel are bounded by permits (`queued.max.requests`): without one a request is
 //! refused before it reaches the channel. The core gives the permit back when it takes the request
-//! out: replicas that wait for records must not keep others from being heard. What waits in the core
-//! is bounded by the server, which reads no more from a connection that has too many requests open.
-//! Completions of the disk need no permit; there are never more of them than commands that the core
-//! gave.
+//! out: replicas that wait for records must not keep others from being heard. What waits in the
+//! core is bounded by the server, which reads no more from a connection that has too many requests
+//! open. Completions of the disk need no permit; there are never more of them than commands that
+//! the core gave.
 
 use std::collections::HashMap;
 use std::sync::Arc;
