@@ -1,0 +1,50 @@
+#!/usr/bin/env bash
+# Memory, start and CreateTopics of kraftd beside Java's controller, measured in one run.
+#   T="idle start create"   which measures
+#   REPEATS=3               starts of each controller
+#   IDLE_SECONDS=20         how long each is watched when idle
+#   CREATES=500             topics that are created one by one
+#   RECORD=1                adds the figures to compat/bench.tsv, with the commit and the machine
+#   WORK=dir                scratch, on the disk that is to be measured (target/bench)
+#   KRAFTD=program          another binary
+set -euo pipefail
+cd "$(dirname "$0")/.."
+target=${CARGO_TARGET_DIR:-target}
+kraftd=$(realpath "${KRAFTD:-$target/release/kraftd}")
+[ -x "$kraftd" ] || { echo "$kraftd is not built: \`make bench\` builds it and runs this." >&2; exit 1; }
+compat/jars.sh 4.4.0
+jars=$PWD/compat/java/jars/4.4.0
+mkdir -p "${WORK:-$target/bench}"
+work=$(mktemp -d "$(realpath "${WORK:-$target/bench}")/run.XXXXXX")
+trap 'rm -rf "$work"' EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
+
+javac -nowarn -d "$work/classes" -cp "$jars/*" compat/bench/*.java
+load_before=$(cut -d' ' -f1 /proc/loadavg)
+# shellcheck disable=SC2086 # the measures are words
+java -Xmx256m -XX:+UseSerialGC -Dorg.slf4j.simpleLogger.defaultLogLevel=error \
+  "-Dlog4j2.configurationFile=$PWD/compat/java/conf/log4j2-tools.properties" \
+  "-Drepeats=${REPEATS:-3}" "-Didle.seconds=${IDLE_SECONDS:-20}" "-Dcreates=${CREATES:-500}" \
+  -cp "$work/classes:$jars/*" kraftd.bench.Bench "$kraftd" "$jars" "$PWD/compat/java/conf" "$work" \
+  "$work/rows.tsv" ${T:-idle start create}
+load_after=$(cut -d' ' -f1 /proc/loadavg)
+
+commit=$(git rev-parse --short HEAD 2> /dev/null || echo unknown)
+git diff --quiet HEAD 2> /dev/null || commit+=+changes
+machine="$(nproc) x $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1)"
+echo
+echo "kraftd $commit ($(($(stat -c %s "$kraftd") / 1000)) kB) and Java's controller of Kafka 4.4.0, heap 512 MB"
+echo "machine: $machine; load1 $load_before before, $load_after after"
+echo
+awk -F'\t' 'BEGIN { line = "%-26s %-12s %16s %10s %10s %8s\n"
+    printf line, "measure", "unit", "expected", "kraftd", "Java", "target" }
+  { printf line, $1, $2, $3, $4, $5, $6 }' "$work/rows.tsv"
+
+if [ -n "${RECORD:-}" ]; then
+  file=compat/bench.tsv
+  [ -e "$file" ] || printf 'commit\tmachine\tload1\tmeasure\tunit\texpected\tkraftd\tjava\ttarget\n' > "$file"
+  awk -v OFS='\t' -v head="$commit	$machine	$load_before-$load_after" '{ print head, $0 }' "$work/rows.tsv" >> "$file"
+  echo
+  echo "Added to $file."
+fi

@@ -1,0 +1,87 @@
+package kraftd.bench;
+
+import java.io.IOException;
+import java.util.List;
+import org.apache.kafka.common.Uuid;
+import org.apache.kafka.common.message.BrokerHeartbeatRequestData;
+import org.apache.kafka.common.message.BrokerHeartbeatResponseData;
+import org.apache.kafka.common.message.BrokerRegistrationRequestData;
+import org.apache.kafka.common.message.BrokerRegistrationResponseData;
+import org.apache.kafka.common.message.CreateTopicsRequestData;
+import org.apache.kafka.common.message.CreateTopicsResponseData;
+import org.apache.kafka.common.message.IncrementalAlterConfigsRequestData;
+import org.apache.kafka.common.message.IncrementalAlterConfigsResponseData;
+import org.apache.kafka.common.protocol.Errors;
+import org.apache.kafka.server.common.Feature;
+import org.apache.kafka.server.common.MetadataVersion;
+
+/** The requests that the measures send to a controller. */
+final class Requests {
+    private static final int BROKER = 7;
+
+    private Requests() {}
+
+    /** Writes one record, and tells whether it is committed: only an active controller does that. */
+    static boolean write(Connection connection, int value) throws IOException {
+        IncrementalAlterConfigsRequestData request = new IncrementalAlterConfigsRequestData();
+        var brokers = new IncrementalAlterConfigsRequestData.AlterConfigsResource()
+            .setResourceType((byte) 4).setResourceName("");
+        brokers.configs().add(new IncrementalAlterConfigsRequestData.AlterableConfig()
+            .setName("log.cleaner.threads").setConfigOperation((byte) 0)
+            .setValue(Integer.toString(value)));
+        request.resources().add(brokers);
+        var answer = (IncrementalAlterConfigsResponseData) connection.call(request);
+        return answer.responses().size() == 1
+            && answer.responses().get(0).errorCode() == Errors.NONE.code();
+    }
+
+    /** Creates a topic of one partition. */
+    static void createTopic(Connection connection, String name) throws IOException {
+        CreateTopicsRequestData request = new CreateTopicsRequestData().setTimeoutMs(60_000);
+        request.topics().add(new CreateTopicsRequestData.CreatableTopic()
+            .setName(name).setNumPartitions(1).setReplicationFactor((short) 1));
+        var answer = (CreateTopicsResponseData) connection.call(request);
+        answer.topics().forEach(topic -> check("CreateTopics", topic.errorCode()));
+    }
+
+    /**
+     * Registers a broker that is only a name, so that topics have a place and no real broker shares
+     * the disk with the controller that is measured.
+     */
+    static void addBroker(Connection connection, String clusterId) throws IOException {
+        Uuid directory = Uuid.randomUuid();
+        BrokerRegistrationRequestData request = new BrokerRegistrationRequestData()
+            .setBrokerId(BROKER).setClusterId(clusterId).setIncarnationId(Uuid.randomUuid())
+            .setLogDirs(List.of(directory)).setPreviousBrokerEpoch(-1);
+        request.listeners().add(new BrokerRegistrationRequestData.Listener()
+            .setName("PLAINTEXT").setHost("localhost").setPort(1).setSecurityProtocol((short) 0));
+        request.features().add(feature(MetadataVersion.FEATURE_NAME,
+            MetadataVersion.MINIMUM_VERSION.featureLevel(),
+            MetadataVersion.latestProduction().featureLevel()));
+        for (Feature feature : Feature.PRODUCTION_FEATURES) {
+            request.features().add(feature(feature.featureName(), (short) 0,
+                feature.latestProduction()));
+        }
+        var registered = (BrokerRegistrationResponseData) connection.call(request);
+        check("BrokerRegistration", registered.errorCode());
+        BrokerHeartbeatRequestData heartbeat = new BrokerHeartbeatRequestData()
+            .setBrokerId(BROKER).setBrokerEpoch(registered.brokerEpoch())
+            .setCurrentMetadataOffset(Long.MAX_VALUE / 2).setWantFence(false);
+        var beaten = (BrokerHeartbeatResponseData) connection.call(heartbeat);
+        check("BrokerHeartbeat", beaten.errorCode());
+        if (beaten.isFenced()) {
+            throw new IllegalStateException("the broker stays fenced");
+        }
+    }
+
+    private static BrokerRegistrationRequestData.Feature feature(String name, short min, short max) {
+        return new BrokerRegistrationRequestData.Feature().setName(name)
+            .setMinSupportedVersion(min).setMaxSupportedVersion(max);
+    }
+
+    private static void check(String what, short code) {
+        if (code != Errors.NONE.code()) {
+            throw new IllegalStateException(what + ": " + Errors.forCode(code));
+        }
+    }
+}
