@@ -266,3 +266,163 @@ fn min_isr_records(view: &View<'_>) -> Vec<VersionedRecord> {
     records.extend(own_value.map(|(_, name, _)| record(name.to_owned(), None)));
     records
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::controller::Request;
+    use crate::controller::testing::World;
+    use crate::records::{ControllerFeature, RegisterControllerRecord};
+    use crate::types::NodeId;
+
+    fn request(updates: &[(&'static str, i16, i8)]) -> Request {
+        let updates = updates.iter().map(|(name, level, upgrade_type)| {
+            FeatureUpdateKey::default()
+                .with_feature(StrBytes::from_static_str(name))
+                .with_max_version_level(*level)
+                .with_upgrade_type(*upgrade_type)
+        });
+        let request = UpdateFeaturesRequest::default().with_feature_updates(updates.collect());
+        Request::UpdateFeatures(request)
+    }
+
+    /// The records as JSON, or the sentence.
+    fn ask(world: &mut World, updates: &[(&'static str, i16, i8)]) -> Result<Vec<String>, String> {
+        let decision = world.ask(2, request(updates)).unwrap();
+        let Reply::UpdateFeatures(reply) = decision.reply else {
+            unreachable!()
+        };
+        let records = decision.records.iter();
+        match reply.error_message {
+            Some(message) => {
+                assert_eq!(reply.error_code, 95);
+                assert!(decision.records.is_empty());
+                Err(message.to_string())
+            }
+            None => Ok(records
+                .map(|it| format!("{} {}", it.record.name(), it.record.json(it.version)))
+                .collect()),
+        }
+    }
+
+    #[test]
+    fn eligible_leaders_come_with_one_smallest_isr_for_all() {
+        let mut world = World::at_level(25);
+        world.broker(2, &[]);
+        world
+            .settings
+            .static_configs
+            .insert("min.insync.replicas".into(), " 2 ".into());
+        world.config(4, "2", "min.insync.replicas", "3");
+        world.config(4, "2", "num.io.threads", "3");
+        let config = |name: &str, value: &str| {
+            format!(
+                "CONFIG_RECORD {{\"resourceType\":4,\"resourceName\":\"{name}\",\
+                 \"name\":\"min.insync.replicas\",\"value\":{value}}}"
+            )
+        };
+        let level =
+            format!("FEATURE_LEVEL_RECORD {{\"name\":\"{ELR_VERSION}\",\"featureLevel\":1}}");
+        let records = ask(&mut world, &[(ELR_VERSION, 1, UPGRADE)]).unwrap();
+        assert_eq!(
+            records,
+            [config("", "\"2\""), config("2", "null"), level.clone()]
+        );
+        world.config(4, "", "min.insync.replicas", "4");
+        let records = ask(&mut world, &[(ELR_VERSION, 1, UPGRADE)]).unwrap();
+        assert_eq!(records, [config("2", "null"), level]);
+    }
+
+    #[test]
+    fn a_feature_may_depend_on_another_of_the_same_request() {
+        let mut world = World::at_level(21);
+        let refused = ask(&mut world, &[(ELR_VERSION, 1, UPGRADE)]).unwrap_err();
+        assert!(
+            refused.contains("depends on metadata.version level 23"),
+            "{refused}"
+        );
+        let both = [(METADATA_VERSION, 23, UPGRADE), (ELR_VERSION, 1, UPGRADE)];
+        assert_eq!(ask(&mut world, &both).unwrap().len(), 3);
+    }
+
+    #[test]
+    fn a_downgrade_may_not_cross_a_change_of_records() {
+        for (current, level, allowed) in [
+            (29, 24, true),
+            (29, 23, true),
+            (29, 22, false),
+            (31, 30, true),
+            (30, 29, false),
+            (22, 17, true),
+            (22, 16, false),
+            (10, 8, true),
+            (10, 7, false),
+        ] {
+            let mut world = World::at_level(current);
+            let told = ask(&mut world, &[(METADATA_VERSION, level, SAFE_DOWNGRADE)]);
+            assert_eq!(told.is_ok(), allowed, "{current} to {level}: {told:?}");
+        }
+    }
+
+    #[test]
+    fn every_registered_node_must_support_the_level() {
+        let mut world = World::at_level(21);
+        world
+            .settings
+            .supported_features
+            .insert("group.version".into(), (0, 0));
+        world.broker(2, &[]);
+        world
+            .settings
+            .supported_features
+            .insert("group.version".into(), (0, 1));
+        let up = [("group.version", 1, UPGRADE)];
+        let refused = ask(&mut world, &up).unwrap_err();
+        assert!(
+            refused.ends_with("Broker 2 does not support this feature."),
+            "{refused}"
+        );
+        world.broker(2, &[]);
+        assert!(ask(&mut world, &up).is_ok());
+        let controller = |id: i32, max| RegisterControllerRecord {
+            controller_id: id,
+            features: vec![ControllerFeature {
+                name: "group.version".into(),
+                max_supported_version: max,
+                ..ControllerFeature::default()
+            }],
+            ..RegisterControllerRecord::default()
+        };
+        world.settings.static_voters = [NodeId(1), NodeId(3)].into();
+        let refused = ask(&mut world, &up).unwrap_err();
+        assert!(
+            refused.contains("controller 3 has not registered"),
+            "{refused}"
+        );
+        world.replay(&Record::RegisterController(controller(3, 0)).at(0));
+        let refused = ask(&mut world, &up).unwrap_err();
+        assert!(
+            refused.contains("Controller 3 does not support"),
+            "{refused}"
+        );
+        world.replay(&Record::RegisterController(controller(3, 1)).at(0));
+        assert!(ask(&mut world, &up).is_ok());
+    }
+
+    #[test]
+    fn results_are_told_for_each_feature_until_version_1_and_validation_writes_nothing() {
+        let mut world = World::at_level(33);
+        for (version, count) in [(0, 1), (1, 1), (2, 0)] {
+            let Request::UpdateFeatures(body) = request(&[("group.version", 0, 2)]) else {
+                unreachable!()
+            };
+            let body = body.with_validate_only(true);
+            let decision = world.ask(version, Request::UpdateFeatures(body)).unwrap();
+            assert!(decision.records.is_empty());
+            let Reply::UpdateFeatures(reply) = decision.reply else {
+                unreachable!()
+            };
+            assert_eq!(reply.results.len(), count, "version {version}");
+        }
+    }
+}

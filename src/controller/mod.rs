@@ -22,6 +22,8 @@ mod endpoints;
 pub mod features;
 mod heartbeat;
 pub mod heartbeats;
+#[cfg(test)]
+mod java_log_tests;
 mod leaders;
 pub mod levels;
 mod new_partitions;
@@ -34,6 +36,8 @@ pub mod register_controller;
 #[cfg(test)]
 mod testing;
 mod topic_names;
+#[cfg(test)]
+mod topics_tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -30,8 +30,8 @@ const FROM_GROUP: i8 = 8;
 /// Answers DescribeConfigs v1 to v4.
 ///
 /// # Errors
-/// `INVALID_REQUEST` for a type of resource that does not exist, `POLICY_VIOLATION` when the request
-/// is too large: both refuse the whole request.
+/// `INVALID_REQUEST` for a type of resource that does not exist, `POLICY_VIOLATION` when the
+/// request is too large: both refuse the whole request.
 pub fn describe(
     image: &Image,
     settings: &Settings,

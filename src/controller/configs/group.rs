@@ -339,3 +339,77 @@ fn check_session(
     }
     Err(format!("{session} must be greater than {heartbeat}"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::controller::testing::settings;
+
+    fn refusal(file: &[(&str, &str)], own: &[(&str, &str)]) -> Option<String> {
+        let map = |pairs: &[(&str, &str)]| {
+            let owned = pairs
+                .iter()
+                .map(|(key, value)| ((*key).into(), (*value).into()));
+            owned.collect::<BTreeMap<String, String>>()
+        };
+        let mut settings = settings();
+        settings.static_configs = map(file);
+        check(&settings, &map(own)).err()
+    }
+
+    #[test]
+    fn bounds_are_those_of_the_file_or_the_defaults() {
+        let session = |value| [("consumer.session.timeout.ms", value)];
+        assert_eq!(refusal(&[], &session("60000")), None);
+        let wide = [("group.consumer.max.session.timeout.ms", "70000")];
+        assert_eq!(refusal(&wide, &session("70000")), None);
+        for (own, part) in [
+            (
+                &session("60001"),
+                "must be in the range 45000 to 60000 inclusive.",
+            ),
+            (
+                &[("streams.num.standby.replicas", "3")],
+                "less than or equal to 2",
+            ),
+            (
+                &[("streams.task.offset.interval.ms", "1")],
+                "greater than or equal to 15000",
+            ),
+            (
+                &[("share.delivery.count.limit", "1")],
+                "Value must be at least 2",
+            ),
+            (
+                &[("streams.assignor.name", "x")],
+                "Registered assignors are: [sticky].",
+            ),
+            (
+                &[("streams.rack.aware.assignment.tags", "a,a")],
+                "duplicate tag keys",
+            ),
+            (
+                &[("errors.deadletterqueue.topic.name", "__x")],
+                "must not start with '__'",
+            ),
+        ] {
+            let message = refusal(&[], own).unwrap_or_default();
+            assert!(message.contains(part), "{own:?}: {message}");
+        }
+    }
+
+    #[test]
+    fn a_session_outlives_its_heartbeats() {
+        let file = [("group.share.min.session.timeout.ms", "1")];
+        let own = [("share.session.timeout.ms", "5000")];
+        let message = refusal(&file, &own).unwrap();
+        assert_eq!(
+            message,
+            "share.session.timeout.ms must be greater than share.heartbeat.interval.ms"
+        );
+        assert_eq!(
+            refusal(&file, &[("share.session.timeout.ms", "5001")]),
+            None
+        );
+    }
+}

@@ -13,4 +13,6 @@ pub mod group;
 pub mod incremental;
 pub(super) mod legacy;
 pub mod server_keys;
+#[cfg(test)]
+mod tests;
 pub mod topic;

@@ -188,8 +188,8 @@ pub struct Effective {
 }
 
 impl Effective {
-    /// The value that a broker uses. It does not use a bad one of its own keys (the controller takes
-    /// any value for them), and any time below zero in hours or minutes is "no limit".
+    /// The value that a broker uses. It does not use a bad one of its own keys (the controller
+    /// takes any value for them), and any time below zero in hours or minutes is "no limit".
     ///
     /// # Errors
     /// The value is null, or set on the topic and bad.

@@ -1,0 +1,367 @@
+//! Rules of configurations that no recorded answer meets.
+
+use std::collections::BTreeMap;
+
+use kafka_protocol::messages as km;
+use kafka_protocol::messages::incremental_alter_configs_request as alter;
+
+use super::topic;
+use crate::controller::testing::World;
+use crate::controller::{Decision, Reply, Request};
+use crate::records::Record;
+use crate::types::ErrorCode;
+
+const SET: i8 = 0;
+const DELETE: i8 = 1;
+const APPEND: i8 = 2;
+const SUBTRACT: i8 = 3;
+
+/// An incremental change of one resource.
+fn change(kind: i8, name: &str, operations: &[(&str, i8, Option<&str>)]) -> Request {
+    let configs = operations.iter().map(|(key, operation, value)| {
+        alter::AlterableConfig::default()
+            .with_name((*key).to_owned().into())
+            .with_config_operation(*operation)
+            .with_value(value.map(|value| value.to_owned().into()))
+    });
+    let resource = alter::AlterConfigsResource::default()
+        .with_resource_type(kind)
+        .with_resource_name(name.to_owned().into())
+        .with_configs(configs.collect());
+    let request = km::IncrementalAlterConfigsRequest::default().with_resources(vec![resource]);
+    Request::IncrementalAlterConfigs(request)
+}
+
+fn with_topic() -> World {
+    let mut world = World::with_brokers(&[2]);
+    let topic = km::create_topics_request::CreatableTopic::default()
+        .with_name(km::TopicName("t".into()))
+        .with_num_partitions(1)
+        .with_replication_factor(1);
+    let request = km::CreateTopicsRequest::default().with_topics(vec![topic]);
+    world.run(7, Request::CreateTopics(request)).unwrap();
+    world
+}
+
+/// What was decided, as `NAME value` for a configuration and `CLEAR topic` for an ELR.
+fn told(decision: &Decision) -> Vec<String> {
+    let (code, message) = match &decision.reply {
+        Reply::IncrementalAlterConfigs(reply) => {
+            let first = &reply.responses[0];
+            (first.error_code, first.error_message.as_deref())
+        }
+        Reply::AlterConfigs(reply) => {
+            let first = &reply.responses[0];
+            (first.error_code, first.error_message.as_deref())
+        }
+        other => panic!("{other:?}"),
+    };
+    if code != 0 {
+        assert!(decision.records.is_empty());
+        return vec![format!("{code}: {}", message.unwrap_or_default())];
+    }
+    let told = |versioned: &crate::records::VersionedRecord| match &versioned.record {
+        Record::Config(config) => match &config.value {
+            Some(value) => format!("{} {value}", config.name),
+            None => format!("{} deleted", config.name),
+        },
+        Record::ClearElr(clear) => format!("CLEAR {}", clear.topic_name),
+        other => panic!("{other:?}"),
+    };
+    decision.records.iter().map(told).collect()
+}
+
+fn ask(world: &mut World, request: Request) -> Vec<String> {
+    told(&world.ask(1, request).unwrap())
+}
+
+#[test]
+fn lists_grow_and_shrink_from_what_is_set_or_from_the_default() {
+    let key = "cleanup.policy";
+    // What is set, the operation, the items, what comes out.
+    let cases: &[(Option<&str>, i8, &str, &[&str])] = &[
+        (None, APPEND, "compact", &["cleanup.policy delete,compact"]),
+        (None, APPEND, "delete", &["cleanup.policy delete"]),
+        (None, SUBTRACT, "delete", &["cleanup.policy "]),
+        (Some("compact"), APPEND, "compact", &[]),
+        (
+            Some("compact"),
+            APPEND,
+            "delete,compact",
+            &["cleanup.policy compact,delete"],
+        ),
+        (
+            Some("compact,delete"),
+            SUBTRACT,
+            "compact",
+            &["cleanup.policy delete"],
+        ),
+        (Some("compact"), SUBTRACT, "nosuch", &[]),
+        (Some("compact"), APPEND, ",", &[]),
+    ];
+    for (set, operation, items, expected) in cases {
+        let mut world = with_topic();
+        if let Some(set) = set {
+            world.config(2, "t", key, set);
+        }
+        let request = change(2, "t", &[(key, *operation, Some(items))]);
+        assert_eq!(
+            ask(&mut world, request),
+            *expected,
+            "{set:?} {operation} {items}"
+        );
+    }
+}
+
+#[test]
+fn unchanged_values_are_written_for_brokers_only() {
+    let mut world = with_topic();
+    world.config(2, "t", "retention.ms", "5");
+    world.config(4, "2", "log.cleaner.threads", "5");
+    let same = change(
+        2,
+        "t",
+        &[
+            ("retention.ms", SET, Some("5")),
+            ("segment.ms", DELETE, None),
+        ],
+    );
+    assert!(ask(&mut world, same).is_empty());
+    let same = change(4, "2", &[("log.cleaner.threads", SET, Some("5"))]);
+    assert_eq!(ask(&mut world, same), ["log.cleaner.threads 5"]);
+}
+
+#[test]
+fn a_legacy_change_deletes_what_it_does_not_name() {
+    let mut world = with_topic();
+    world.config(2, "t", "retention.ms", "5");
+    world.config(2, "t", "segment.ms", "6");
+    let config = km::alter_configs_request::AlterableConfig::default()
+        .with_name("segment.ms".into())
+        .with_value(Some("7".into()));
+    let resource = km::alter_configs_request::AlterConfigsResource::default()
+        .with_resource_type(2)
+        .with_resource_name("t".into())
+        .with_configs(vec![config]);
+    let request = km::AlterConfigsRequest::default().with_resources(vec![resource]);
+    assert_eq!(
+        ask(&mut world, Request::AlterConfigs(request)),
+        ["segment.ms 7", "retention.ms deleted"]
+    );
+}
+
+#[test]
+fn the_smallest_isr_clears_eligible_leaders_and_belongs_to_the_cluster() {
+    let key = "min.insync.replicas";
+    let mut world = with_topic();
+    let set = |kind, name, value| change(kind, name, &[(key, SET, value)]);
+    let own = "min.insync.replicas 2";
+    assert_eq!(ask(&mut world, set(2, "t", Some("2"))), [own, "CLEAR t"]);
+    assert_eq!(ask(&mut world, set(4, "", Some("2"))), [own, "CLEAR "]);
+    let refused = ask(&mut world, set(4, "2", Some("2")));
+    assert!(refused[0].starts_with("40: Broker-level"), "{refused:?}");
+    let refused = ask(&mut world, change(4, "", &[(key, DELETE, None)]));
+    assert!(refused[0].starts_with("40: Cluster-level"), "{refused:?}");
+
+    // Without the feature it is a key like others.
+    let mut world = World::at_level(21);
+    world.broker(2, &[]);
+    assert_eq!(ask(&mut world, set(4, "2", Some("2"))), [own]);
+    assert_eq!(
+        ask(&mut world, change(4, "", &[(key, DELETE, None)])),
+        [format!("{key} deleted")]
+    );
+}
+
+#[test]
+fn cordoned_directories_can_only_shrink_unless_a_broker_forwards() {
+    let key = "cordoned.log.dirs";
+    let mut world = with_topic();
+    let set = |value| change(4, "2", &[(key, SET, Some(value))]);
+    let refused = ask(&mut world, set("/a"));
+    assert!(
+        refused[0].starts_with("40: When updating cordoned.log.dirs"),
+        "{refused:?}"
+    );
+    world.context.forwarded = true;
+    assert_eq!(ask(&mut world, set("/a,/b")), ["cordoned.log.dirs /a,/b"]);
+    world.context.forwarded = false;
+    world.config(4, "2", key, "/a, /b");
+    assert_eq!(ask(&mut world, set(" /b ")), ["cordoned.log.dirs  /b "]);
+    assert_eq!(ask(&mut world, set("")), ["cordoned.log.dirs "]);
+    let mut world = World::at_level(29);
+    world.broker(2, &[]);
+    let refused = ask(&mut world, change(4, "2", &[(key, DELETE, None)]));
+    assert!(
+        refused[0].contains("metadata.version >= 4.3-IV0"),
+        "{refused:?}"
+    );
+}
+
+#[test]
+fn a_value_may_be_as_long_as_a_short_string() {
+    let mut world = with_topic();
+    for (length, expected) in [(32_767, 0), (32_768, ErrorCode::InvalidConfig.code())] {
+        let value = "x".repeat(length);
+        let request = change(4, "2", &[("metric.reporters", SET, Some(&value))]);
+        let Reply::IncrementalAlterConfigs(reply) = world.ask(1, request).unwrap().reply else {
+            unreachable!()
+        };
+        assert_eq!(reply.responses[0].error_code, expected, "{length}");
+    }
+}
+
+#[test]
+fn a_node_that_is_known_in_any_way_can_be_configured() {
+    let mut world = with_topic();
+    world.settings.static_voters.insert(crate::types::NodeId(3));
+    for (name, known) in [
+        ("1", true),
+        ("2", true),
+        ("3", true),
+        ("4", false),
+        ("", true),
+    ] {
+        let told = ask(
+            &mut world,
+            change(4, name, &[("num.io.threads", SET, Some("9"))]),
+        );
+        assert_eq!(told == ["num.io.threads 9"], known, "{name}: {told:?}");
+    }
+}
+
+#[test]
+fn tiered_storage_rules_are_asked_in_order() {
+    let on = ("remote.storage.enable", "true");
+    // What is set at once on a topic, and a part of the refusal.
+    type Case<'a> = (&'a [(&'a str, &'a str)], Option<&'a str>);
+    let cases: &[Case<'_>] = &[
+        (&[on], None),
+        (&[on, ("cleanup.policy", "")], None),
+        (
+            &[on, ("cleanup.policy", "compact,delete")],
+            Some("only supports topics with"),
+        ),
+        (
+            &[on, ("local.retention.ms", "-1")],
+            Some("Value must not be -1 as retention.ms"),
+        ),
+        (
+            &[on, ("retention.ms", "5"), ("local.retention.ms", "6")],
+            Some("must not be more than retention.ms property value: 5"),
+        ),
+        (
+            &[on, ("retention.ms", "-1"), ("local.retention.ms", "6")],
+            None,
+        ),
+        (&[on, ("local.retention.bytes", "9")], None),
+        (
+            &[on, ("retention.bytes", "5"), ("local.retention.bytes", "9")],
+            Some("must not be more than retention.bytes property value: 5"),
+        ),
+        (
+            &[on, ("retention.ms", "5"), ("remote.copy.lag.ms", "6")],
+            Some("must not exceed local.retention.ms (effective value: 5)"),
+        ),
+        (&[on, ("remote.copy.lag.bytes", "6")], None),
+        (
+            &[
+                on,
+                ("remote.log.copy.disable", "true"),
+                ("local.retention.ms", "5"),
+            ],
+            Some("`local.retention.ms` and `retention.ms` must be set to the identical"),
+        ),
+        (&[on, ("remote.log.copy.disable", "true")], None),
+    ];
+    for (set, part) in cases {
+        let mut world = with_topic();
+        let system = "remote.log.storage.system.enable".to_owned();
+        world.settings.static_configs.insert(system, "true".into());
+        let operations: Vec<_> = set
+            .iter()
+            .map(|(key, value)| (*key, SET, Some(*value)))
+            .collect();
+        let told = ask(&mut world, change(2, "t", &operations));
+        match part {
+            Some(part) => assert!(told[0].contains(part), "{set:?}: {told:?}"),
+            None => assert!(!told[0].starts_with("40"), "{set:?}: {told:?}"),
+        }
+    }
+}
+
+#[test]
+fn remote_storage_is_switched_off_only_with_its_data() {
+    let mut world = with_topic();
+    world.config(2, "t", "remote.storage.enable", "true");
+    let off = ("remote.storage.enable", SET, Some("false"));
+    let told = ask(&mut world, change(2, "t", &[off]));
+    assert!(
+        told[0].contains("It is invalid to disable remote storage"),
+        "{told:?}"
+    );
+    let with_data = ("remote.log.delete.on.disable", SET, Some("true"));
+    let told = ask(&mut world, change(2, "t", &[off, with_data]));
+    assert_eq!(told.len(), 2);
+}
+
+#[test]
+fn cross_checks_see_the_layers_below_the_topic() {
+    let mut world = with_topic();
+    let max = "log.cleaner.max.compaction.lag.ms";
+    let asked = || change(2, "t", &[("min.compaction.lag.ms", SET, Some("10"))]);
+    assert_eq!(ask(&mut world, asked()), ["min.compaction.lag.ms 10"]);
+    world.settings.static_configs.insert(max.into(), "5".into());
+    assert!(ask(&mut world, asked())[0].contains("(10) > max.compaction.lag.ms (5)"));
+    world.config(4, "", max, "20");
+    assert_eq!(ask(&mut world, asked()), ["min.compaction.lag.ms 10"]);
+    world.config(4, "1", max, "7");
+    assert!(ask(&mut world, asked())[0].contains("(10) > max.compaction.lag.ms (7)"));
+    // The controller takes any value for a broker's key; a bad one counts as none.
+    world.config(4, "1", max, "soon");
+    assert_eq!(ask(&mut world, asked()), ["min.compaction.lag.ms 10"]);
+}
+
+/// The defaults of topics that Java computes from server keys in other units.
+#[test]
+fn defaults_of_topics_are_those_that_java_computes() {
+    let text = include_str!("../../../fixtures/4.4.0/config/decisions.txt");
+    let mut asked = 0;
+    for block in text.split("\n\n") {
+        let mut file = BTreeMap::new();
+        let mut questions = Vec::new();
+        let mut answers = Vec::new();
+        for line in block.lines() {
+            if let Some((key, value)) = line
+                .strip_prefix("config| ")
+                .and_then(|it| it.split_once('='))
+            {
+                file.insert(key.to_owned(), value.to_owned());
+            } else if let Some(question) = line.strip_prefix("? ") {
+                questions.push(question);
+            } else if let Some(answer) = line.strip_prefix("= ") {
+                answers.push(answer);
+            } else if line == "=" {
+                answers.push("");
+            }
+        }
+        let world = {
+            let mut world = World::at_level(33);
+            world.settings.static_configs = file;
+            world
+        };
+        for (question, answer) in questions.iter().zip(answers) {
+            if let Some(key) = question.strip_prefix("topic:") {
+                let effective = topic::effective(&world.image, &world.settings, |_| None);
+                let entry = effective.iter().find(|entry| entry.definition.name == key);
+                let used = entry.unwrap().used().unwrap();
+                // With eligible leader replicas the cluster's value comes first.
+                if key != "min.insync.replicas" {
+                    assert_eq!(super::definition::text(&used), answer, "{block}");
+                }
+                asked += 1;
+            }
+        }
+    }
+    assert!(asked >= 20, "only {asked} questions");
+}
