@@ -173,7 +173,11 @@ pub(crate) static TABLE: &[Api] = &[
     },
     controller!(19 CreateTopics 2-7 CREATE_TOPICS, true, m::CreateTopicsRequest),
     controller!(20 DeleteTopics 1-6 DELETE_TOPICS, true, m::DeleteTopicsRequest),
-    local!(32 DescribeConfigs 1-4 DESCRIBE_CONFIGS, m::DescribeConfigsRequest),
+    Api {
+        // Ten thousand resources may be asked for, each with all of its keys.
+        alone: true,
+        ..local!(32 DescribeConfigs 1-4 DESCRIBE_CONFIGS, m::DescribeConfigsRequest)
+    },
     controller!(33 AlterConfigs 0-2 ALTER_CONFIGS, true, m::AlterConfigsRequest),
     controller!(37 CreatePartitions 0-3 CREATE_PARTITIONS, true, m::CreatePartitionsRequest),
     controller!(44 IncrementalAlterConfigs 0-1 INCREMENTAL_ALTER_CONFIGS, true,
@@ -261,6 +265,15 @@ mod tests {
                 assert_eq!(api.flexible_response(version), flexible, "{}", api.name);
             }
         }
+    }
+
+    #[test]
+    fn what_is_advertised_is_what_is_built() {
+        let keys: Vec<_> = TABLE.iter().map(|api| api.key).collect();
+        let built = [
+            1, 18, 19, 20, 32, 33, 37, 44, 52, 53, 54, 55, 56, 57, 58, 59, 60, 62, 63, 67, 70, 73,
+        ];
+        assert_eq!(keys, built);
     }
 
     #[test]

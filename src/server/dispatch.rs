@@ -306,7 +306,6 @@ impl Dispatch {
                     Err(error) => asked.refuse(&error),
                 }
             }
-            // An envelope is opened by `open`, and is never inside another.
             Local::DescribeConfigs(request) => {
                 let published = self.core.published();
                 match describe::describe(&published.image, &self.settings, &request) {
@@ -314,6 +313,7 @@ impl Dispatch {
                     Err(error) => asked.refuse(&error),
                 }
             }
+            // An envelope is opened by `open`, and is never inside another.
             Local::Envelope(_) => asked.refuse(&ErrorCode::InvalidRequest.into()),
         }
     }
