@@ -17,7 +17,16 @@ impl<R> Default for Deferred<R> {
     }
 }
 
+/// Replies held at most. Peers that go away leave theirs here until the disk is done, so the bound
+/// on open requests of a connection bounds nothing.
+const REPLIES_MAX: usize = 10_000;
+
 impl<R> Deferred<R> {
+    /// True when new work has to be refused for a while.
+    pub(crate) fn full(&self) -> bool {
+        self.queue.len() >= REPLIES_MAX
+    }
+
     /// Holds `reply` until every record below `end` (exclusive) is committed.
     pub(crate) fn push(&mut self, end: Offset, ticket: Ticket, reply: R) {
         debug_assert!(self.queue.back().is_none_or(|(last, ..)| *last <= end));

@@ -5,7 +5,7 @@ use crate::raft::{Input, Proposal};
 use crate::records::VersionedRecord;
 use crate::records::batch::{BATCH_BYTES_MAX, BatchBuilder, HEADER_BYTES, record_bytes};
 use crate::types::features::MetadataVersion;
-use crate::types::{ApiError, Epoch, ErrorCode, Instant, Now, Offset, SplitMix, Ticket};
+use crate::types::{ApiError, Epoch, ErrorCode, Instant, Now, SplitMix, Ticket};
 
 use super::{Answer, Effect, Leading, Node, forks::Forks};
 
@@ -80,57 +80,61 @@ impl Node {
         effects: &mut Vec<Effect>,
     ) {
         let ticket = asked.ticket;
-        match self.decide(now, asked, request, effects) {
-            Ok((reply, Some(end))) => self.deferred.push(end, ticket, Ok(reply)),
-            Ok((reply, None)) => {
-                effects.push(Effect::Reply {
-                    ticket,
-                    answer: Answer::Controller(Ok(reply)),
-                });
+        let undecided = self.refuse_undecided(now, &asked, &request);
+        let decided = match undecided {
+            // Nothing was looked at, so there is nothing to wait for either.
+            Some(error) => {
+                let answer = Answer::Controller(Err(error));
+                return effects.push(Effect::Reply { ticket, answer });
             }
-            Err(error) => match self.forks.pending() {
-                // A refusal was computed on uncommitted state too.
-                Some(end) if error.code != ErrorCode::NotController => {
-                    self.deferred.push(end, ticket, Err(error));
-                }
-                _ => {
-                    effects.push(Effect::Reply {
-                        ticket,
-                        answer: Answer::Controller(Err(error)),
-                    });
-                }
-            },
+            None => self.decide(now, asked, request, effects),
+        };
+        // A reply, or a refusal, was computed on all that is appended and waits for it.
+        let lost = matches!(&decided, Err(error) if error.code == ErrorCode::NotController);
+        match self.forks.pending() {
+            Some(end) if !lost => self.deferred.push(end, ticket, decided),
+            Some(_) | None => effects.push(Effect::Reply {
+                ticket,
+                answer: Answer::Controller(decided),
+            }),
         }
     }
 
-    /// Decides and appends; gives the reply and the offset that it waits for, if any.
+    /// The refusal of a request that is not to be decided at all: it waited too long, or too much
+    /// waits for the disk already.
+    fn refuse_undecided(&mut self, now: Now, asked: &Asked, request: &Request) -> Option<ApiError> {
+        let Leading::Active { .. } = self.leading else {
+            return Some(self.not_controller());
+        };
+        let waited = now.instant.since(asked.arrived);
+        let late = queue_limit_ms(request, &self.settings).is_some_and(|limit| waited > limit);
+        let text = if late {
+            format!("The request waited for {waited} ms before it could be looked at.")
+        } else if self.forks.full() {
+            format!(
+                "More than {} batches or {} bytes wait for the disk.",
+                Forks::COUNT_MAX,
+                Forks::BYTES_MAX
+            )
+        } else if self.deferred.full() {
+            "Too many replies wait for the disk.".to_owned()
+        } else {
+            return None;
+        };
+        self.with_soft(now, |view, soft| {
+            controller::note_undecided(view, soft, request);
+        });
+        Some(ApiError::new(ErrorCode::RequestTimedOut, text))
+    }
+
+    /// Decides and appends.
     fn decide(
         &mut self,
         now: Now,
         asked: Asked,
         request: Request,
         effects: &mut Vec<Effect>,
-    ) -> Result<(controller::Reply, Option<Offset>), ApiError> {
-        let Leading::Active { .. } = self.leading else {
-            return Err(self.not_controller());
-        };
-        let waited = now.instant.since(asked.arrived);
-        let late = queue_limit_ms(&request, &self.settings).is_some_and(|limit| waited > limit);
-        if late || self.forks.full() {
-            self.with_soft(now, |view, soft| {
-                controller::note_undecided(view, soft, &request);
-            });
-            let text = if late {
-                format!("The request waited for {waited} ms before it could be looked at.")
-            } else {
-                format!(
-                    "More than {} batches or {} bytes wait for the disk.",
-                    Forks::COUNT_MAX,
-                    Forks::BYTES_MAX
-                )
-            };
-            return Err(ApiError::new(ErrorCode::RequestTimedOut, text));
-        }
+    ) -> Result<controller::Reply, ApiError> {
         let Decision {
             records,
             reply,
@@ -139,7 +143,7 @@ impl Node {
             controller::decide(view, soft, asked.version, &asked.context, request)
         })?;
         self.append(now, records, atomic, effects)?;
-        Ok((reply, self.forks.pending()))
+        Ok(reply)
     }
 
     /// Runs a rule on the working image and the soft state.
@@ -213,7 +217,11 @@ impl Node {
             version: 0,
             context: Context::default(),
         };
-        if let Err(error) = self.decide(now, asked, request, effects) {
+        let decided = match self.refuse_undecided(now, &asked, &request) {
+            Some(error) => Err(error),
+            None => self.decide(now, asked, request, effects),
+        };
+        if let Err(error) = decided {
             tracing::warn!("this controller cannot register itself yet: {error:?}");
             if let Leading::Active { registering, .. } = &mut self.leading {
                 *registering = false;

@@ -12,6 +12,10 @@ use crate::types::{ErrorCode, Now, Offset, Ticket, Token};
 
 use super::{Answer, Effect, Node, control};
 
+/// Reads for peers that may be under way. Peers that go away leave theirs, and the core must never
+/// have to wait for room in the disk's queue; whoever is refused comes back.
+pub(super) const READINGS_MAX: usize = 1_000;
+
 /// A read under way and what it is for.
 pub(super) enum Reading {
     Fetch {
@@ -199,6 +203,12 @@ impl Node {
             effects.push(Effect::Reply { ticket, answer });
             return;
         }
+        if self.readings.len() >= READINGS_MAX {
+            // No records now: the replica asks again.
+            let answer = Answer::Raft(Response::Fetch(response));
+            effects.push(Effect::Reply { ticket, answer });
+            return;
+        }
         self.submit_read(range, Reading::Fetch { ticket, response }, effects);
     }
 
@@ -221,11 +231,17 @@ impl Node {
     pub(super) fn serve_snapshot(
         &mut self,
         ticket: Ticket,
-        response: FetchSnapshotResponse,
+        mut response: FetchSnapshotResponse,
         position: i64,
         max_bytes: usize,
         effects: &mut Vec<Effect>,
     ) {
+        if self.readings.len() >= READINGS_MAX {
+            response.error = RaftError::Top(ErrorCode::BrokerNotAvailable);
+            let answer = Answer::Raft(Response::FetchSnapshot(response));
+            effects.push(Effect::Reply { ticket, answer });
+            return;
+        }
         let token = self.token();
         let id = response.id;
         self.readings.insert(

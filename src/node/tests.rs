@@ -248,6 +248,32 @@ impl Bench {
         self.ask(1, Asked::BrokerHeartbeat(request))
     }
 
+    /// A fetch of observer 2, which has the records of `epoch` up to `from`.
+    fn fetch(&mut self, ticket: Ticket, epoch: i32, from: Offset) {
+        let fetch = FetchRequest {
+            cluster_id: None,
+            replica: ReplicaKey {
+                id: NodeId(2),
+                directory: Uuid::from_u128(9),
+            },
+            current_leader_epoch: self.published.epoch.0,
+            fetch_offset: from.0,
+            last_fetched_epoch: epoch,
+            high_watermark: from.0,
+            max_wait_ms: 500,
+            max_bytes: 1 << 20,
+        };
+        let request = Request::Raft {
+            listener: Arc::from("CONTROLLER"),
+            request: Raft0::Fetch(fetch),
+        };
+        self.step(Event::Request {
+            ticket,
+            arrived: Instant(self.ms),
+            request: Box::new(request),
+        });
+    }
+
     fn reply(&self, ticket: Ticket) -> &Result<Reply, ApiError> {
         match self.replies.get(&ticket) {
             Some(Answer::Controller(reply)) => reply,
@@ -403,28 +429,7 @@ fn an_observer_is_served_from_memory_what_is_not_yet_durable_and_not_told_it_is_
     let mut bench = Bench::active();
     let end = bench.node.raft().log_end();
     bench.register(2, 0xb);
-    let fetch = FetchRequest {
-        cluster_id: None,
-        replica: ReplicaKey {
-            id: NodeId(2),
-            directory: Uuid::from_u128(9),
-        },
-        current_leader_epoch: 1,
-        fetch_offset: end.0,
-        last_fetched_epoch: 1,
-        high_watermark: end.0,
-        max_wait_ms: 500,
-        max_bytes: 1 << 20,
-    };
-    let request = Request::Raft {
-        listener: Arc::from("CONTROLLER"),
-        request: Raft0::Fetch(fetch),
-    };
-    bench.step(Event::Request {
-        ticket: Ticket(900),
-        arrived: Instant(0),
-        request: Box::new(request),
-    });
+    bench.fetch(Ticket(900), 1, end);
     match bench.replies.get(&Ticket(900)) {
         Some(Answer::Fetch { response, records }) => {
             assert_eq!(response.high_watermark, end.0);
@@ -432,6 +437,67 @@ fn an_observer_is_served_from_memory_what_is_not_yet_durable_and_not_told_it_is_
         }
         other => panic!("not served: {other:?}"),
     }
+}
+
+#[test]
+fn a_request_that_waited_too_long_is_refused_at_once_and_not_when_the_disk_is_done() {
+    let mut bench = Bench::active();
+    bench.register(2, 0xb);
+    let request = Request::Controller {
+        version: 0,
+        context: Context::default(),
+        request: Asked::BrokerHeartbeat(BrokerHeartbeatRequest::default()),
+    };
+    bench.ms += 10_000;
+    bench.step(Event::Request {
+        ticket: Ticket(900),
+        arrived: Instant(0),
+        request: Box::new(request),
+    });
+    let code = bench.reply(Ticket(900)).as_ref().unwrap_err().code;
+    assert_eq!(code, ErrorCode::RequestTimedOut);
+}
+
+#[test]
+fn replies_that_wait_for_a_disk_that_hangs_are_bounded() {
+    let mut bench = Bench::active();
+    bench.register(2, 0xb);
+    let first = bench.heartbeat(2, 0, 0, false);
+    let waiting = |bench: &Bench| !bench.replies.contains_key(&Ticket(bench.tickets));
+    assert!(waiting(&bench));
+    while waiting(&bench) {
+        bench.heartbeat(2, 0, 0, false);
+        assert!(bench.tickets < 20_000);
+    }
+    let last = Ticket(bench.tickets);
+    let code = bench.reply(last).as_ref().unwrap_err().code;
+    assert_eq!(code, ErrorCode::RequestTimedOut);
+    bench.settle();
+    assert!(bench.replies.contains_key(&first));
+}
+
+#[test]
+fn a_flood_of_fetches_of_old_records_does_not_fill_the_queue_of_the_disk() {
+    let old = Bench::active();
+    let state = QuorumState {
+        epoch: Epoch(1),
+        leader: Some(NodeId(1)),
+        ..QuorumState::default()
+    };
+    let mut bench = Bench::from_log(old.log, Some(state));
+    while !bench.published.active {
+        bench.settle();
+        bench.ms = bench.node.next_wakeup().0.max(bench.ms + 1);
+        bench.step(Event::WakeUp);
+    }
+    bench.settle();
+    for ticket in 1..=2_000 {
+        bench.fetch(Ticket(1_000 + ticket), 0, Offset::ZERO);
+    }
+    assert_eq!(bench.pending.len(), serve::READINGS_MAX);
+    assert_eq!(bench.replies.len(), 2_000 - serve::READINGS_MAX);
+    bench.settle();
+    assert_eq!(bench.replies.len(), 2_000);
 }
 
 #[test]
