@@ -1,7 +1,7 @@
 //! Java's tools read what the controller under test wrote.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::harness::{Driver, Kind, Setup, run_java, until};
@@ -10,8 +10,8 @@ use crate::normal::{Normal, difference};
 const DUMP: &str = "org.apache.kafka.tools.DumpLogSegments";
 const SHELL: &str = "org.apache.kafka.shell.MetadataShell";
 
-/// A checkpoint each second, so that there is one of every state.
-const CHECKPOINTS: [&str; 1] = ["metadata.log.max.snapshot.interval.ms=1000"];
+/// Java writes a checkpoint each second, so that there is one of every state.
+const CHECKPOINTS: &str = "metadata.log.max.snapshot.interval.ms=1000";
 
 /// Files of the metadata directory with this ending, sorted by name.
 fn files(setup: &Setup, ending: &str) -> Vec<PathBuf> {
@@ -25,7 +25,7 @@ fn files(setup: &Setup, ending: &str) -> Vec<PathBuf> {
 }
 
 /// The offset behind the last record of a checkpoint, from its name.
-fn end_offset(checkpoint: &std::path::Path) -> u64 {
+fn end_offset(checkpoint: &Path) -> u64 {
     let name = checkpoint
         .file_name()
         .and_then(|name| name.to_str())
@@ -93,16 +93,16 @@ fn checkpoint_behind(setup: &Setup, offset: u64) -> PathBuf {
 #[test]
 fn dump_log_reads_every_segment_checkpoint_and_index() {
     let kind = Kind::under_test();
-    let setup = Setup::with_controller_lines(&CHECKPOINTS);
+    let setup = Setup::new();
     setup.format(kind, &[]);
     let mut controller = setup.start_controller(kind);
     let broker = setup.start_broker("4.4.0");
     let mut driver = Driver::start();
     administer(&setup, &mut driver);
-    let end = log_end(&setup, &mut driver);
-    checkpoint_behind(&setup, end);
     broker.shut_down();
     controller.server.stop();
+    // The checkpoint of the formatting is one at least.
+    assert!(!files(&setup, ".checkpoint").is_empty());
 
     let mut topics = 0;
     for path in files(&setup, ".log")
@@ -150,9 +150,31 @@ fn dump_log_reads_every_segment_checkpoint_and_index() {
 }
 
 #[test]
-fn the_metadata_shell_shows_the_image_that_it_shows_of_a_java_directory() {
-    let java = shell(Kind::Java("4.4.0"));
-    let kraftd = shell(Kind::under_test());
+fn the_metadata_shell_shows_of_a_formatted_directory_what_it_shows_of_javas() {
+    let shown = |kind| {
+        let setup = Setup::new();
+        setup.format(kind, &["--release-version", "4.3-IV0"]);
+        let checkpoint = files(&setup, ".checkpoint")
+            .pop()
+            .expect("formatting writes one");
+        tree(&setup, &checkpoint)
+    };
+    let (java, kraftd) = (shown(Kind::Java("4.4.0")), shown(Kind::under_test()));
+    assert!(
+        java.iter().any(|line| line.contains("4.3-IV0")),
+        "{java:#?}"
+    );
+    let difference = difference(&java, &kraftd);
+    assert!(
+        difference.is_empty(),
+        "- formatted by Java, + by kraftd\n{difference}"
+    );
+}
+
+#[test]
+fn the_metadata_shell_shows_of_a_lived_in_directory_what_it_shows_of_javas() {
+    let java = lived(Kind::Java("4.4.0"));
+    let kraftd = lived(Kind::under_test());
     assert!(
         java.iter().any(|line| line.contains("topic-5")),
         "{java:#?}"
@@ -160,37 +182,45 @@ fn the_metadata_shell_shows_the_image_that_it_shows_of_a_java_directory() {
     let difference = difference(&java, &kraftd);
     assert!(
         difference.is_empty(),
-        "- Java's controller, + kraftd\n{difference}"
+        "- after Java's controller, + kraftd\n{difference}"
     );
 }
 
-/// The whole tree that the shell shows, in normal form. It knows no level above 4.3-IV0.
-fn shell(kind: Kind) -> Vec<String> {
-    let setup = Setup::with_controller_lines(&CHECKPOINTS);
+/// The whole tree after a controller of this kind did all the work. kraftd writes no checkpoints
+/// yet: Java's controller takes over and writes the one that the shell reads.
+fn lived(kind: Kind) -> Vec<String> {
+    let mut setup = Setup::new();
     setup.format(kind, &["--release-version", "4.3-IV0"]);
-    let _controller = setup.start_controller(kind);
+    let mut controller = setup.start_controller(kind);
     let _broker = setup.start_broker("4.4.0");
     let mut driver = Driver::start();
     administer(&setup, &mut driver);
     driver.job(&["led", &setup.broker_address(), "5"]);
     let end = log_end(&setup, &mut driver);
-    let checkpoint = checkpoint_behind(&setup, end);
+    controller.server.stop();
+    setup.add_controller_line(CHECKPOINTS);
+    let _controller = setup.start_controller(Kind::Java("4.4.0"));
+    tree(&setup, &checkpoint_behind(&setup, end))
+}
+
+/// The tree that the shell shows of a checkpoint, in normal form. The shell of 4.3.1 is the newest
+/// one published and knows no level above 4.3-IV0.
+fn tree(setup: &Setup, checkpoint: &Path) -> Vec<String> {
     // The shell locks the directory around the file: it gets a copy beside the running server.
     let shown = setup.path("shown/__cluster_metadata-0");
     fs::create_dir_all(&shown).expect("a writable directory");
     let shown = shown.join(checkpoint.file_name().expect("a name"));
-    fs::copy(&checkpoint, &shown).expect("a writable directory");
+    fs::copy(checkpoint, &shown).expect("a writable directory");
     let file = shown.to_str().expect("UTF-8");
     let ended = run_java("shell-4.3.1", SHELL, &["--snapshot", file, "tree", "/"]);
     assert_eq!(ended.code, Some(0), "{ended:?}");
-    let normal = Normal::new(&setup)
+    let normal = Normal::new(setup)
         .with(
-            r"offset \d+, epoch \d+, time ",
-            "offset <n>, epoch <n>, time ",
+            r"offset -?\d+, epoch -?\d+, time .*",
+            "offset <n>, epoch <n>, time <time>",
         )
         .with(r"(BrokerRegistration\(id=\d+, epoch)=\d+", "$1=<n>");
-    let lines: Vec<String> = ended.out.lines().map(|line| normal.line(line)).collect();
-    without_ids(lines)
+    without_ids(ended.out.lines().map(|line| normal.line(line)).collect())
 }
 
 /// Topics by id come in the order of random ids: the same topics are below `byName`.

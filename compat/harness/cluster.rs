@@ -46,19 +46,20 @@ pub(crate) struct Setup {
 
 impl Setup {
     pub(crate) fn new() -> Self {
-        Self::with_controller_lines(&[])
-    }
-
-    /// A set-up whose controller has more lines in its configuration.
-    pub(crate) fn with_controller_lines(extra: &[&str]) -> Self {
         let setup = Self {
             dir: TempDir::with_prefix("kraftd-compat-").expect("a temporary directory"),
             controller_port: free_port(),
             broker_port: free_port(),
-            extra: extra.iter().map(|&line| line.to_owned()).collect(),
+            extra: Vec::new(),
         };
         setup.write_configs();
         setup
+    }
+
+    /// Adds a line to the controller's configuration for its next start.
+    pub(crate) fn add_controller_line(&mut self, line: &str) {
+        self.extra.push(line.to_owned());
+        self.write_configs();
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
