@@ -62,6 +62,8 @@ impl World {
 
     /// Registers a broker and unfences it.
     pub(super) fn broker(&mut self, id: i32, directories: &[Uuid]) {
+        let level = super::levels::metadata_version(&self.image);
+        let version = level.register_broker_record_version();
         let ranges = self.settings.supported_features.iter();
         let features = ranges.map(|(name, (min, max))| BrokerFeature {
             name: name.clone(),
@@ -74,11 +76,15 @@ impl World {
             incarnation_id: Uuid::from_u128(id as u128 + 1),
             broker_epoch: self.offset,
             features: features.collect(),
-            log_dirs: directories.to_vec(),
+            // Below 3.7-IV2 a registration has no place for directories.
+            log_dirs: if version >= 3 {
+                directories.to_vec()
+            } else {
+                Vec::new()
+            },
             fenced: true,
             ..RegisterBrokerRecord::default()
         };
-        let version = super::levels::metadata_version(&self.image).register_broker_record_version();
         self.replay(&Record::RegisterBroker(record).at(version));
         self.change(id, |change| change.fenced = -1);
     }
