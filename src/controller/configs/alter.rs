@@ -51,13 +51,8 @@ pub(super) fn check(
             None => {
                 after.remove(key);
             }
-            Some(value) if value.encode_utf16().count() > VALUE_LENGTH_MAX => {
-                return Err(invalid(
-                    "The configuration value cannot be added because it exceeds the maximum \
-                     value size of 32767 bytes.",
-                ));
-            }
             Some(value) => {
+                check_length(value)?;
                 after.insert(key.clone(), value.clone());
             }
         }
@@ -71,6 +66,17 @@ pub(super) fn check(
         return Ok(());
     }
     check_exists(view, resource)
+}
+
+/// Refuses a value that is too long to be stored.
+pub(super) fn check_length(value: &str) -> Result<(), ApiError> {
+    if value.encode_utf16().count() > VALUE_LENGTH_MAX {
+        return Err(invalid(
+            "The configuration value cannot be added because it exceeds the maximum value size \
+             of 32767 bytes.",
+        ));
+    }
+    Ok(())
 }
 
 /// The records of changes.

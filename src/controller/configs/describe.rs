@@ -37,7 +37,12 @@ pub fn describe(
     settings: &Settings,
     request: &DescribeConfigsRequest,
 ) -> Result<DescribeConfigsResponse, ApiError> {
-    bounded_items(request.resources.len())?;
+    // Each named key is looked for among a resource's keys, so their number is bounded too.
+    let keys = |resource: &DescribeConfigsResource| {
+        let named = resource.configuration_keys.as_ref();
+        1 + named.map_or(0, Vec::len)
+    };
+    bounded_items(request.resources.iter().map(keys).sum())?;
     let describer = Describer {
         image,
         settings,

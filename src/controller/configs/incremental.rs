@@ -160,6 +160,8 @@ fn applied(
             format!("Can't {verb} to key {key} because its type is not LIST."),
         ));
     };
+    // Every item is compared with every part: no list is longer than a value can be.
+    alter::check_length(items)?;
     let base = old.or(definition.default).unwrap_or_default();
     let mut parts: Vec<&str> = base.split(',').filter(|part| !part.is_empty()).collect();
     for item in java_split(items) {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use kafka_protocol::messages as km;
 use kafka_protocol::messages::incremental_alter_configs_request as alter;
 
-use super::topic;
+use super::{describe, topic};
 use crate::controller::testing::World;
 use crate::controller::{Decision, Reply, Request};
 use crate::records::Record;
@@ -209,6 +209,29 @@ fn a_value_may_be_as_long_as_a_short_string() {
         };
         assert_eq!(reply.responses[0].error_code, expected, "{length}");
     }
+}
+
+#[test]
+fn endless_lists_of_items_and_of_wanted_keys_are_refused() {
+    let mut world = with_topic();
+    let items = ",x".repeat(20_000);
+    for operation in [APPEND, SUBTRACT] {
+        let told = ask(
+            &mut world,
+            change(2, "t", &[("cleanup.policy", operation, Some(&items))]),
+        );
+        assert!(
+            told[0].contains("exceeds the maximum value size"),
+            "{told:?}"
+        );
+    }
+    let resource = km::describe_configs_request::DescribeConfigsResource::default()
+        .with_resource_type(4)
+        .with_resource_name("1".into())
+        .with_configuration_keys(Some(vec!["k".into(); 10_000]));
+    let request = km::DescribeConfigsRequest::default().with_resources(vec![resource]);
+    let error = describe::describe(&world.image, &world.settings, &request).unwrap_err();
+    assert_eq!(error.code, ErrorCode::PolicyViolation);
 }
 
 #[test]
