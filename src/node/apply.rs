@@ -7,7 +7,7 @@ use crate::image::Image;
 use crate::records::batch::Batch;
 use crate::records::{Record, VersionedRecord};
 use crate::storage::Command;
-use crate::types::{Now, Offset, OffsetAndEpoch};
+use crate::types::{Now, Offset, OffsetAndEpoch, Timestamp};
 
 use super::serve::{Range, Reading};
 use super::{Effect, Leading, Node};
@@ -21,6 +21,8 @@ pub(super) struct Replayer {
     pub(super) image: Image,
     /// End of the records in `image`, exclusive.
     pub(super) end: Offset,
+    /// Timestamp of the last batch in `image`; 0 while there is none.
+    pub(super) timestamp: Timestamp,
 }
 
 impl Replayer {
@@ -45,6 +47,7 @@ impl Replayer {
             }
         }
         self.end = batch.end_offset();
+        self.timestamp = batch.max_timestamp();
         Ok(())
     }
 }
@@ -68,9 +71,15 @@ impl Node {
             return;
         }
         // Control batches alone, such as new voters, leave the image as it is.
-        let image = self.forks.commit(commit);
-        let image = image.unwrap_or_else(|| self.committed.image.clone());
-        self.publish(image, commit, effects);
+        let mut committed = self.committed.clone();
+        committed.end = commit;
+        if let Some(forked) = self.forks.commit(commit) {
+            committed.image = forked.image;
+            committed.timestamp = forked.timestamp;
+            self.snapshots.note(forked.bytes);
+        }
+        self.publish(committed, effects);
+        self.snapshot_if_due(now, effects);
         while let Some((ticket, reply)) = self.deferred.pop(commit) {
             let answer = super::Answer::Controller(reply);
             effects.push(Effect::Reply { ticket, answer });
@@ -111,6 +120,7 @@ impl Node {
             self.replay_more(now, effects);
             return;
         }
+        self.snapshots.note(batches.len());
         match self.replay_batches(batches) {
             Ok(()) if self.working.end == from => self.halt(
                 format!("the log has no batch at offset {from}, which is committed"),
@@ -119,8 +129,7 @@ impl Node {
             Ok(()) => {
                 // Readers wait for the whole: an image held on to makes the next changes copy.
                 if self.working.end >= self.commit {
-                    let Replayer { image, end } = self.working.clone();
-                    self.publish(image, end, effects);
+                    self.publish(self.working.clone(), effects);
                 }
                 self.replay_more(now, effects);
             }

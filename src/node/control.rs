@@ -33,6 +33,18 @@ pub(super) fn record_of(record: &raft::ControlRecord) -> ControlRecord {
     }
 }
 
+/// The control records behind the header of a snapshot: none while the voters are static.
+pub(super) fn of_snapshot(kraft_version: u16, voters: &[raft::VoterNode]) -> Vec<ControlRecord> {
+    if kraft_version == 0 {
+        return Vec::new();
+    }
+    let records = [
+        raft::ControlRecord::KraftVersion(kraft_version),
+        raft::ControlRecord::Voters(voters.to_vec()),
+    ];
+    records.iter().map(record_of).collect()
+}
+
 fn voters_of(ids: &[NodeId]) -> Vec<LeaderChangeVoter> {
     let voter = |id: &NodeId| LeaderChangeVoter {
         voter_id: id.0,

@@ -7,13 +7,24 @@
 use std::collections::VecDeque;
 
 use crate::image::Image;
-use crate::types::Offset;
+use crate::types::{Offset, Timestamp};
 
 struct Fork {
     /// Exclusive.
     end: Offset,
     bytes: usize,
+    timestamp: Timestamp,
     image: Image,
+}
+
+/// What a commit brought.
+pub(crate) struct Committed {
+    /// The newest image that is committed now.
+    pub(crate) image: Image,
+    /// The timestamp of its last batch.
+    pub(crate) timestamp: Timestamp,
+    /// The bytes of all batches that the commit covers.
+    pub(crate) bytes: usize,
 }
 
 /// Forks in the order of their ends.
@@ -29,20 +40,32 @@ impl Forks {
     /// The same in bytes of encoded batches.
     pub(crate) const BYTES_MAX: usize = 64 << 20;
 
-    /// Remembers the image behind the batches that end at `end` (exclusive) and took `bytes`.
-    pub(crate) fn push(&mut self, end: Offset, bytes: usize, image: Image) {
+    /// Remembers the image behind the batch that ends at `end` (exclusive), took `bytes` and has
+    /// this timestamp.
+    pub(crate) fn push(&mut self, end: Offset, bytes: usize, timestamp: Timestamp, image: Image) {
         debug_assert!(self.queue.back().is_none_or(|last| last.end < end));
         self.bytes += bytes;
-        self.queue.push_back(Fork { end, bytes, image });
+        self.queue.push_back(Fork {
+            end,
+            bytes,
+            timestamp,
+            image,
+        });
     }
 
     /// Pops all forks that end at or below `commit` (exclusive) and gives the newest of them.
-    pub(crate) fn commit(&mut self, commit: Offset) -> Option<Image> {
+    pub(crate) fn commit(&mut self, commit: Offset) -> Option<Committed> {
         let mut newest = None;
+        let mut bytes = 0;
         while self.queue.front().is_some_and(|fork| fork.end <= commit) {
             if let Some(fork) = self.queue.pop_front() {
                 self.bytes -= fork.bytes;
-                newest = Some(fork.image);
+                bytes += fork.bytes;
+                newest = Some(Committed {
+                    image: fork.image,
+                    timestamp: fork.timestamp,
+                    bytes,
+                });
             }
         }
         newest

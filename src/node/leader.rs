@@ -265,7 +265,7 @@ impl Node {
                 end = end.next();
             }
             self.forks
-                .push(end, batches.len(), self.working.image.clone());
+                .push(end, batches.len(), now.wall, self.working.image.clone());
             self.tail.push(first, end, batches.clone());
             let proposal = Proposal {
                 epoch,

@@ -18,6 +18,7 @@ mod deferred;
 mod forks;
 mod leader;
 mod serve;
+mod snapshots;
 mod tail;
 #[cfg(test)]
 mod tests;
@@ -33,12 +34,16 @@ use crate::image::Image;
 use crate::raft::{self, FetchResponse, FetchSnapshotResponse, Input, Output, Raft};
 use crate::records::VersionedRecord;
 use crate::storage::{Command, Completion};
-use crate::types::{ApiError, Epoch, ErrorCode, Instant, NodeId, Now, Offset, Ticket, Token};
+use crate::types::{
+    ApiError, Epoch, ErrorCode, Instant, NodeId, Now, Offset, Ticket, Timestamp, Token,
+};
 
 use apply::Replayer;
 use deferred::Deferred;
 use forks::Forks;
 use serve::Reading;
+pub use snapshots::SnapshotRules;
+use snapshots::Snapshots;
 use tail::Tail;
 
 /// Something that happened outside of the core.
@@ -173,6 +178,8 @@ pub struct Parts {
     pub image: Image,
     /// End of the records in `image` (exclusive): the snapshot's offset or 0.
     pub image_end: Offset,
+    /// When snapshots are written.
+    pub snapshots: SnapshotRules,
     /// Settings for the rules.
     pub settings: Settings,
     /// Records that the first active controller of an empty log writes.
@@ -201,6 +208,7 @@ pub struct Node {
     /// Everything below is committed, exclusive.
     commit: Offset,
     leading: Leading,
+    snapshots: Snapshots,
     forks: Forks,
     deferred: Deferred<Result<controller::Reply, ApiError>>,
     tail: Tail,
@@ -239,6 +247,7 @@ impl Node {
         let working = Replayer {
             image: parts.image,
             end: parts.image_end,
+            timestamp: Timestamp(0),
         };
         Self {
             raft: parts.raft,
@@ -251,6 +260,7 @@ impl Node {
             published,
             commit: parts.image_end,
             leading: Leading::No,
+            snapshots: Snapshots::new(parts.snapshots, parts.image_end),
             forks: Forks::default(),
             deferred: Deferred::default(),
             tail: Tail::new(TAIL_BYTES_MAX),
@@ -380,10 +390,11 @@ impl Node {
         }
     }
 
-    /// Notes that `image` is committed up to `end`, and shows readers what of it is outside of a
+    /// Notes what is committed, and shows readers what of it is outside of a
     /// metadata transaction.
-    fn publish(&mut self, image: Image, end: Offset, effects: &mut Vec<Effect>) {
-        let shown = image.settled().clone();
+    fn publish(&mut self, committed: Replayer, effects: &mut Vec<Effect>) {
+        let end = committed.end;
+        let shown = committed.image.settled().clone();
         let same_features = shown.features() == self.published.image.features();
         self.published = Published {
             features_end: if same_features {
@@ -398,14 +409,13 @@ impl Node {
             kraft_version: self.raft.kraft_version().cast_signed(),
             active: matches!(self.leading, Leading::Active { .. }),
         };
-        self.committed = Replayer { image, end };
+        self.committed = committed;
         effects.push(Effect::Publish(Box::new(self.published.clone())));
     }
 
     /// Shows readers the same image with what is known of the quorum now.
     fn publish_again(&mut self, effects: &mut Vec<Effect>) {
-        let Replayer { image, end } = self.committed.clone();
-        self.publish(image, end, effects);
+        self.publish(self.committed.clone(), effects);
     }
 
     fn token(&mut self) -> Token {

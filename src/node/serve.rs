@@ -117,6 +117,10 @@ impl Node {
             Completion::SnapshotRead { token, chunk } => {
                 self.snapshot_read(token, chunk, effects);
             }
+            Completion::SnapshotWritten(id) => {
+                self.snapshot_written(id);
+                self.drive(now, Input::SnapshotWritten(id), effects);
+            }
             Completion::Closed => {}
             Completion::Failed(reason) => self.halt(reason, effects),
         }

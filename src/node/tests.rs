@@ -13,6 +13,7 @@ use crate::controller::{Context, Reply, Request as Asked};
 use crate::raft::{Boot, FetchRequest, QuorumState, RaftConfig, Request as Raft0, VoterNode};
 use crate::records::rpc::BrokerHeartbeatRequest;
 use crate::records::{FeatureLevelRecord, Record};
+use crate::storage::SnapshotOrder;
 use crate::types::{ReplicaKey, Timestamp, Uuid};
 
 const CLUSTER: &str = "MkU3OEVBNTcwNTJENDM2Qg";
@@ -27,6 +28,7 @@ struct Bench {
     replies: BTreeMap<Ticket, Answer>,
     published: Published,
     halted: Option<String>,
+    snapshots: Vec<SnapshotOrder>,
     tickets: u64,
 }
 
@@ -111,6 +113,10 @@ impl Bench {
             raft: Raft::new(config, boot, Instant(0)),
             image: Image::empty(),
             image_end: Offset::ZERO,
+            snapshots: SnapshotRules {
+                bytes_between: 800,
+                interval_ms: None,
+            },
             settings: settings(),
             bootstrap: vec![feature("metadata.version", 33), feature("group.version", 1)],
             registration,
@@ -124,6 +130,7 @@ impl Bench {
             replies: BTreeMap::new(),
             published: Published::nothing(),
             halted: None,
+            snapshots: Vec::new(),
             tickets: 0,
         };
         bench.step(Event::WakeUp);
@@ -191,6 +198,11 @@ impl Bench {
                 }
             }
             Command::SaveCommit { .. } => return true,
+            Command::WriteSnapshot(order) => {
+                let id = order.id;
+                self.snapshots.push(order);
+                Completion::SnapshotWritten(id)
+            }
             other => panic!("not expected here: {other:?}"),
         };
         self.step(Event::Disk(completion));
@@ -506,4 +518,36 @@ fn a_failed_write_halts_the_node() {
     bench.register(2, 0xb);
     bench.step(Event::Disk(Completion::Failed("disk full".to_owned())));
     assert_eq!(bench.halted.as_deref(), Some("disk full"));
+}
+
+/// KIP-630: a snapshot holds everything below its end, so its replay is the image at that offset.
+#[test]
+fn a_snapshot_of_what_is_committed_is_ordered_after_enough_bytes_and_holds_the_image() {
+    let mut bench = Bench::active();
+    bench.snapshots.clear();
+    for id in 2..12 {
+        bench.register(id, 0xb00 + id as u128);
+        // Not durable yet: nothing of it may be in a snapshot.
+        assert!(
+            bench
+                .pending
+                .iter()
+                .all(|it| !matches!(it, Command::WriteSnapshot(_)))
+        );
+        bench.settle();
+    }
+    let orders = std::mem::take(&mut bench.snapshots);
+    assert!(!orders.is_empty());
+    let newest = &orders[orders.len() - 1];
+    assert_eq!(newest.id.epoch, Epoch(1));
+    let mut image = Image::empty();
+    newest.content.records(&mut |record| {
+        image
+            .replay(&record.record, newest.id.offset.prev())
+            .unwrap();
+    });
+    let expected: Vec<NodeId> = image.brokers().keys().copied().collect();
+    let known: Vec<NodeId> = bench.published.image.brokers().keys().copied().collect();
+    assert!(!expected.is_empty() && known.starts_with(&expected));
+    assert!(newest.id.offset <= bench.published.end);
 }

@@ -8,7 +8,7 @@ use crate::config::{self, Config};
 use crate::controller::Settings;
 use crate::controller::register_controller::{self, Registration};
 use crate::image::Image;
-use crate::node::Parts;
+use crate::node::{Parts, SnapshotRules};
 use crate::raft::{Boot, Raft, RaftConfig, VoterNode};
 use crate::records::{ControllerEndpoint, FeatureLevelRecord, Record, VersionedRecord};
 use crate::storage::directory::{Opened, PARTITION_DIR};
@@ -52,6 +52,10 @@ pub(super) fn build(
         image_end,
         registration: registration(&endpoints, &settings),
         bootstrap: bootstrap(opened),
+        snapshots: SnapshotRules {
+            bytes_between: config.snapshots.record_bytes_between,
+            interval_ms: config.snapshots.interval_ms,
+        },
         settings,
         seed,
     })

@@ -22,7 +22,7 @@ use super::quorum_state::{self, QUORUM_STATE_FILE};
 use super::recovery::{self, OpenOptions};
 use super::segment::LogReader;
 use super::snapshot::{self, SnapshotFile};
-use super::{Command, Completion, Recovered, SnapshotChunk};
+use super::{Command, Completion, Recovered, SnapshotChunk, SnapshotOrder};
 use crate::types::{Epoch, OffsetAndEpoch, Token};
 
 /// Commands that may wait before [`Disk::submit`] blocks.
@@ -383,9 +383,25 @@ impl Writer {
                     }
                 }
             }
+            Command::WriteSnapshot(order) => self.write_snapshot(order)?,
             Command::Append { .. } | Command::Close => {}
         }
         Ok(())
+    }
+
+    /// Writes the file beside everything else: appends and reads do not wait for it.
+    fn write_snapshot(&self, order: SnapshotOrder) -> Result<()> {
+        let dir = self.options.dir.clone();
+        let teller = Arc::clone(&self.teller);
+        // Not joined: what a stop leaves is a part file, which the next start removes.
+        spawn("kraftd-snapshot", &self.options.dir, move || {
+            let completion = match snapshot::write(&dir, &order) {
+                Ok(()) => Completion::SnapshotWritten(order.id),
+                Err(fault) => Completion::Failed(fault.sentence),
+            };
+            teller.tell(completion);
+        })
+        .map(drop)
     }
 
     /// Writes the mark, as far as the log below it is durable.

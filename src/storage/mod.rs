@@ -35,10 +35,13 @@ pub use fault::{FaultKind, StorageFault};
 pub use meta_properties::MetaProperties;
 pub use recovery::OpenOptions;
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 
 use crate::raft::{ControlRecord, QuorumState};
-use crate::types::{Epoch, Offset, OffsetAndEpoch, Token};
+use crate::records::VersionedRecord;
+use crate::types::{Epoch, Offset, OffsetAndEpoch, Timestamp, Token};
 
 /// Something for the disk to do.
 #[derive(Clone, Debug)]
@@ -98,6 +101,9 @@ pub enum Command {
         /// Upper bound in bytes.
         max_bytes: usize,
     },
+    /// Write a snapshot file on a thread of its own; nothing waits for it. Completes with
+    /// `SnapshotWritten` when it is durable under its name.
+    WriteSnapshot(SnapshotOrder),
     /// Sync, release the lock and end the disk thread. Completes with `Closed`.
     Close,
 }
@@ -126,10 +132,33 @@ pub enum Completion {
         /// What was found.
         chunk: SnapshotChunk,
     },
+    /// The snapshot is durable.
+    SnapshotWritten(OffsetAndEpoch),
     /// The disk thread ended.
     Closed,
     /// A write failed: the sentence names file and reason. Nothing follows.
     Failed(String),
+}
+
+/// A snapshot to write.
+#[derive(Clone, Debug)]
+pub struct SnapshotOrder {
+    /// What it is called.
+    pub id: OffsetAndEpoch,
+    /// Timestamp of the newest batch that it covers.
+    pub last_timestamp: Timestamp,
+    /// Timestamp of its own batches.
+    pub timestamp: Timestamp,
+    /// `kraft.version` and voters, if they live in the log.
+    pub control: Vec<crate::records::ControlRecord>,
+    /// What it holds.
+    pub content: Arc<dyn Content>,
+}
+
+/// The state of a state machine, as records. It does not change while they are asked for.
+pub trait Content: std::fmt::Debug + Send + Sync {
+    /// Gives every record to `sink`, in order.
+    fn records(&self, sink: &mut dyn FnMut(VersionedRecord));
 }
 
 /// The answer to [`Command::ReadSnapshot`].

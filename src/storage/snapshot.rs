@@ -16,7 +16,7 @@ use super::control;
 use super::fault::{FaultKind, IoContext as _, Result, StorageFault};
 use super::listing::checkpoint_name;
 use super::scan::{BatchScan, Next};
-use super::{SnapshotChunk, listing};
+use super::{SnapshotChunk, SnapshotOrder, listing};
 use crate::raft::ControlRecord;
 use crate::records::batch::{BATCH_BYTES_MAX, Batch, BatchBuilder, BatchFault};
 use crate::records::control::{self as wire, SnapshotFooter, SnapshotHeader};
@@ -222,6 +222,35 @@ fn describe(fault: &BatchFault) -> String {
         ),
         other => other.to_string(),
     }
+}
+
+/// Records in one batch of a snapshot.
+const BATCH_RECORDS_MAX: u32 = 1024;
+
+/// Writes the whole snapshot that is ordered. Content that cannot be written leaves no file.
+///
+/// # Errors
+/// When a record cannot be encoded, or a write, sync or rename fails.
+pub(crate) fn write(dir: &Path, order: &SnapshotOrder) -> Result<()> {
+    let SnapshotOrder {
+        id,
+        last_timestamp,
+        timestamp,
+        control,
+        content,
+    } = order;
+    let mut writer = SnapshotWriter::create(dir, *id, *last_timestamp, *timestamp, control)?;
+    let mut result = Ok(());
+    content.records(&mut |record| {
+        if result.is_ok() {
+            result = writer.push(&record);
+            if result.is_ok() && writer.batch.count() >= BATCH_RECORDS_MAX {
+                result = writer.end_batch();
+            }
+        }
+    });
+    result?;
+    writer.finish().map(drop)
 }
 
 /// Writes a checkpoint file under a temporary name and gives it its own when it is whole.
