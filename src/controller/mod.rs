@@ -14,6 +14,8 @@ mod alter_partition;
 #[cfg(test)]
 mod answers_tests;
 mod assign_dirs;
+#[cfg(test)]
+mod broker_log_tests;
 pub mod configs;
 mod create_partitions;
 mod create_topics;

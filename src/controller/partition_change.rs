@@ -436,3 +436,6 @@ fn is_empty(record: &PartitionChangeRecord) -> bool {
         && record.leader_recovery_state == -1
         && record.directories.is_none()
 }
+
+#[cfg(test)]
+mod tests;

@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::{Context, Decision, Reply, Request, Settings, Soft, View, decide};
 use crate::image::Image;
 use crate::records::{
-    BrokerFeature, BrokerRegistrationChangeRecord, ConfigRecord, FeatureLevelRecord, Record,
-    RegisterBrokerRecord, VersionedRecord,
+    BrokerFeature, BrokerRegistrationChangeRecord, ConfigRecord, FeatureLevelRecord,
+    PartitionRecord, Record, RegisterBrokerRecord, TopicRecord, VersionedRecord,
 };
-use crate::types::{ApiError, NodeId, Now, Offset, Uuid, features};
+use crate::types::{ApiError, Instant, NodeId, Now, Offset, Uuid, features};
 
 /// A controller (node 1) with its image.
 pub(super) struct World {
@@ -16,6 +16,8 @@ pub(super) struct World {
     pub(super) settings: Settings,
     pub(super) soft: Soft,
     pub(super) context: Context,
+    /// The monotonic clock, in milliseconds.
+    pub(super) now_ms: u64,
     offset: i64,
 }
 
@@ -31,6 +33,7 @@ impl World {
             settings,
             soft,
             context: Context::default(),
+            now_ms: 0,
             offset: 0,
         };
         world.feature(features::METADATA_VERSION, level);
@@ -116,7 +119,8 @@ impl World {
         self.replay(&Record::Config(record).at(0));
     }
 
-    fn feature(&mut self, name: &str, level: i16) {
+    /// Finalizes a level.
+    pub(super) fn feature(&mut self, name: &str, level: i16) {
         let record = FeatureLevelRecord {
             name: name.into(),
             feature_level: level,
@@ -134,17 +138,56 @@ impl World {
         self.offset += 1;
     }
 
-    /// Decides a request on the image, which stays as it is.
-    pub(super) fn ask(&mut self, version: i16, request: Request) -> Result<Decision, ApiError> {
+    /// Creates a topic with these partitions; their ids and that of the topic are set here.
+    pub(super) fn topic(&mut self, name: &str, id: Uuid, partitions: Vec<PartitionRecord>) {
+        let topic = TopicRecord {
+            name: name.into(),
+            topic_id: id,
+            ..TopicRecord::default()
+        };
+        self.replay(&Record::Topic(topic).at(0));
+        let version = super::levels::metadata_version(&self.image).partition_record_version();
+        for (index, mut partition) in partitions.into_iter().enumerate() {
+            partition.topic_id = id;
+            partition.partition_id = index as i32;
+            self.replay(&Record::Partition(partition).at(version));
+        }
+    }
+
+    /// The offset of the next record.
+    pub(super) const fn next_offset(&self) -> i64 {
+        self.offset
+    }
+
+    /// Runs a rule on the image, which stays as it is.
+    pub(super) fn rule<T>(&mut self, rule: impl FnOnce(&View<'_>, &mut Soft) -> T) -> T {
         let view = View {
             image: &self.image,
             committed: &self.image,
             settings: &self.settings,
-            now: Now::default(),
+            now: Now {
+                instant: Instant(self.now_ms),
+                ..Now::default()
+            },
             next_offset: Offset(self.offset),
             kraft_version: 1,
         };
-        decide(&view, &mut self.soft, version, &self.context, request)
+        rule(&view, &mut self.soft)
+    }
+
+    /// Decides a request on the image, which stays as it is.
+    pub(super) fn ask(&mut self, version: i16, request: Request) -> Result<Decision, ApiError> {
+        let context = self.context.clone();
+        self.rule(|view, soft| decide(view, soft, version, &context, request))
+    }
+
+    /// Decides a request of a broker and replays what was decided, batch or not.
+    pub(super) fn take(&mut self, version: i16, request: Request) -> Result<Decision, ApiError> {
+        let decision = self.ask(version, request)?;
+        for record in &decision.records {
+            self.replay(record);
+        }
+        Ok(decision)
     }
 
     /// Decides a request and replays what was decided.
