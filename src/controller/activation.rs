@@ -2,7 +2,6 @@
 
 use super::View;
 use super::configs::topic;
-use super::levels::metadata_version;
 use crate::image::{ZkMigration, configs};
 use crate::records::{
     AbortTransactionRecord, BeginTransactionRecord, ConfigRecord, EndTransactionRecord, Record,
@@ -29,11 +28,12 @@ pub fn records(
         );
     }
     let open = view.image.open_transaction();
-    let current = view.image.features().metadata_version().is_some();
-    let level = if current {
-        metadata_version(view.image)
-    } else {
-        bootstrap_level(bootstrap)?
+    // What an open transaction has written is about to vanish and counts for nothing: a bootstrap
+    // that was cut off has to be written again.
+    let finalized = view.image.settled().features().metadata_version();
+    let level = match finalized {
+        Some(level) => level,
+        None => bootstrap_level(bootstrap)?,
     };
     let mut records = Vec::new();
     if let Some(offset) = open {
@@ -49,7 +49,7 @@ pub fn records(
             ..AbortTransactionRecord::default()
         })));
     }
-    if current {
+    if finalized.is_some() {
         return Ok((records, true));
     }
     tracing::info!(
@@ -109,4 +109,146 @@ fn bootstrap_level(bootstrap: &[VersionedRecord]) -> Result<MetadataVersion, Str
              release does not know"
         )
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::controller::testing::World;
+    use crate::records::{FeatureLevelRecord, ZkMigrationStateRecord};
+
+    fn feature(name: &str, level: i16) -> VersionedRecord {
+        latest(Record::FeatureLevel(FeatureLevelRecord {
+            name: name.into(),
+            feature_level: level,
+            ..FeatureLevelRecord::default()
+        }))
+    }
+
+    /// The names of the records, and whether they must stay together.
+    fn written(world: &mut World, bootstrap: &[VersionedRecord]) -> (Vec<&'static str>, bool) {
+        let (records, atomic) = world.rule(|view, _| records(view, bootstrap)).unwrap();
+        let names = records.iter().map(|it| it.record.record_type().name);
+        (names.collect(), atomic)
+    }
+
+    fn begin() -> VersionedRecord {
+        latest(Record::BeginTransaction(BeginTransactionRecord {
+            name: Some("Bootstrap records".into()),
+            ..BeginTransactionRecord::default()
+        }))
+    }
+
+    #[test]
+    fn an_empty_log_gets_the_bootstrap_records_in_a_transaction() {
+        let bootstrap = [feature(METADATA_VERSION, 21), feature("group.version", 1)];
+        let (names, atomic) = written(&mut World::empty(), &bootstrap);
+        assert_eq!(
+            names,
+            [
+                "BEGIN_TRANSACTION_RECORD",
+                "FEATURE_LEVEL_RECORD",
+                "FEATURE_LEVEL_RECORD",
+                "END_TRANSACTION_RECORD"
+            ]
+        );
+        assert!(!atomic, "a transaction may take several batches");
+    }
+
+    #[test]
+    fn below_3_6_iv1_there_are_no_transactions_and_one_batch_holds_all() {
+        let bootstrap = [feature(METADATA_VERSION, 12)];
+        let (names, atomic) = written(&mut World::empty(), &bootstrap);
+        assert_eq!(names, ["FEATURE_LEVEL_RECORD"]);
+        assert!(atomic);
+    }
+
+    #[test]
+    fn with_eligible_replicas_the_smallest_isr_of_the_file_becomes_the_clusters() {
+        let bootstrap = [feature(METADATA_VERSION, 33), feature(ELR_VERSION, 1)];
+        for (file, value) in [(None, "1"), (Some("2"), "2")] {
+            let mut world = World::empty();
+            if let Some(file) = file {
+                let configs = &mut world.settings.static_configs;
+                configs.insert("min.insync.replicas".into(), file.into());
+            }
+            let records = world.rule(|view, _| records(view, &bootstrap));
+            let (records, _) = records.unwrap();
+            match &records[records.len() - 2].record {
+                Record::Config(config) => {
+                    assert_eq!((config.resource_type, &*config.resource_name), (4, ""));
+                    assert_eq!(config.name, "min.insync.replicas");
+                    assert_eq!(config.value.as_deref(), Some(value));
+                }
+                other => panic!("not expected: {other:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn a_bootstrap_that_was_cut_off_is_aborted_and_written_again() {
+        let bootstrap = [feature(METADATA_VERSION, 33)];
+        let mut world = World::empty();
+        world.replay(&begin());
+        world.replay(&bootstrap[0]);
+        // What the transaction has written so far must not count as the level of the log.
+        let (records, atomic) = world.rule(|view, _| records(view, &bootstrap)).unwrap();
+        let names: Vec<_> = records
+            .iter()
+            .map(|it| it.record.record_type().name)
+            .collect();
+        assert_eq!(
+            names,
+            [
+                "ABORT_TRANSACTION_RECORD",
+                "BEGIN_TRANSACTION_RECORD",
+                "FEATURE_LEVEL_RECORD",
+                "END_TRANSACTION_RECORD"
+            ]
+        );
+        assert!(!atomic);
+        for record in &records {
+            world.replay(record);
+        }
+        assert_eq!(world.image.open_transaction(), None);
+        assert_eq!(world.image.features().level(METADATA_VERSION), 33);
+    }
+
+    #[test]
+    fn any_other_log_only_has_its_open_transaction_aborted() {
+        let mut world = World::at_level(33);
+        assert_eq!(written(&mut world, &[]), (Vec::new(), true));
+        world.replay(&begin());
+        let (records, _) = world.rule(|view, _| records(view, &[])).unwrap();
+        match &records[..] {
+            [only] => match &only.record {
+                Record::AbortTransaction(abort) => {
+                    assert_eq!(abort.reason.as_deref(), Some("Controller failover"));
+                }
+                other => panic!("not expected: {other:?}"),
+            },
+            other => panic!("not expected: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_log_in_a_migration_from_zookeeper_is_not_led() {
+        for (state, leads) in [(0, true), (1, false), (2, false), (3, true)] {
+            let mut world = World::at_level(20);
+            world.replay(&latest(Record::ZkMigrationState(ZkMigrationStateRecord {
+                zk_migration_state: state,
+                ..ZkMigrationStateRecord::default()
+            })));
+            let records = world.rule(|view, _| records(view, &[]));
+            assert_eq!(records.is_ok(), leads, "state {state}");
+        }
+    }
+
+    #[test]
+    fn an_empty_log_without_a_level_that_this_release_knows_is_not_led() {
+        for bootstrap in [vec![], vec![feature(METADATA_VERSION, 6)]] {
+            let records = World::empty().rule(|view, _| records(view, &bootstrap));
+            assert!(records.unwrap_err().contains("metadata.version"));
+        }
+    }
 }

@@ -227,3 +227,6 @@ fn check(
         Err(ErrorCode::IneligibleReplica)
     }
 }
+
+#[cfg(test)]
+mod tests;

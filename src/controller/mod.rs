@@ -15,6 +15,8 @@ mod alter_partition;
 mod answers_tests;
 mod assign_dirs;
 #[cfg(test)]
+mod broker_life_tests;
+#[cfg(test)]
 mod broker_log_tests;
 pub mod configs;
 mod create_partitions;

@@ -22,20 +22,25 @@ pub(super) struct World {
 }
 
 impl World {
-    /// A cluster without brokers that release 4.4 formatted at this level of `metadata.version`,
-    /// and with the other features that the level brings.
-    pub(super) fn at_level(level: i16) -> Self {
+    /// An empty log.
+    pub(super) fn empty() -> Self {
         let settings = settings();
         let image = Image::empty();
         let soft = Soft::new(&settings, &image, Now::default(), 1);
-        let mut world = Self {
+        Self {
             image,
             settings,
             soft,
             context: Context::default(),
             now_ms: 0,
             offset: 0,
-        };
+        }
+    }
+
+    /// A cluster without brokers that release 4.4 formatted at this level of `metadata.version`,
+    /// and with the other features that the level brings.
+    pub(super) fn at_level(level: i16) -> Self {
+        let mut world = Self::empty();
         world.feature(features::METADATA_VERSION, level);
         for (name, since, value) in [
             ("group.version", 22, 1),
