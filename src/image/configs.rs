@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::index::{Index, hash_of};
 use super::intern::Pool;
-use super::table::Table;
+use super::slots::Slots;
 
 /// Resource type: a topic.
 pub const TOPIC: i8 = 2;
@@ -116,22 +116,17 @@ struct Row {
 /// All configurations.
 #[derive(Clone, Debug)]
 pub(super) struct Configs {
-    /// A slot is `None` after its resource lost its last key; `free` has those slots.
-    slots: Table<Option<Row>>,
-    free: Arc<Vec<u32>>,
+    slots: Slots<Row>,
     index: Index,
     keys: Pool<Arc<str>>,
-    count: usize,
 }
 
 impl Default for Configs {
     fn default() -> Self {
         Self {
-            slots: Table::default(),
-            free: Arc::default(),
+            slots: Slots::default(),
             index: Index::default(),
             keys: Pool::starting_with::<str>(Arc::from("")),
-            count: 0,
         }
     }
 }
@@ -139,17 +134,17 @@ impl Default for Configs {
 impl Configs {
     pub(super) fn get(&self, kind: i8, name: &str) -> Option<&ConfigMap> {
         let at = self.find(kind, name)?;
-        Some(&self.slots.get(at)?.as_ref()?.map)
+        Some(&self.slots.get(at)?.map)
     }
 
     /// All resources in order of their slots.
     pub(super) fn iter(&self) -> impl Iterator<Item = (i8, &str, &ConfigMap)> {
-        let rows = self.slots.iter().flatten();
+        let rows = self.slots.iter();
         rows.map(|row| (row.kind, &*row.name, &row.map))
     }
 
     pub(super) fn len(&self) -> usize {
-        self.count
+        self.slots.len()
     }
 
     /// Sets one key, or removes it when `value` is `None`. `shared` gives the memory for the name
@@ -164,12 +159,12 @@ impl Configs {
         match (self.find(kind, name), value) {
             (Some(at), Some(value)) => {
                 let key = self.shared_key(key);
-                let row = self.slots.get_mut(at).and_then(Option::as_mut);
+                let row = self.slots.get_mut(at);
                 let row = row.expect("the index names live slots only");
                 row.map = row.map.with(key, value);
             }
             (Some(at), None) => {
-                let row = self.slots.get_mut(at).and_then(Option::as_mut);
+                let row = self.slots.get_mut(at);
                 let row = row.expect("the index names live slots only");
                 row.map = row.map.without(key);
                 if row.map.is_empty() {
@@ -193,38 +188,21 @@ impl Configs {
         let Some(at) = self.find(kind, name) else {
             return;
         };
-        if let Some(slot) = self.slots.get_mut(at) {
-            *slot = None;
-        }
+        self.slots.remove(at);
         self.index.remove(hash_of(&(kind, name)), at);
-        let slot = u32::try_from(at).expect("tables hold fewer than 2^32 rows");
-        Arc::make_mut(&mut self.free).push(slot);
-        self.count -= 1;
     }
 
     fn find(&self, kind: i8, name: &str) -> Option<usize> {
         self.index.find(hash_of(&(kind, name)), |at| {
-            matches!(self.slots.get(at), Some(Some(row)) if row.kind == kind && &*row.name == name)
+            let row = self.slots.get(at);
+            row.is_some_and(|row| row.kind == kind && &*row.name == name)
         })
     }
 
     fn add(&mut self, row: Row) {
         let hash = hash_of(&(row.kind, &*row.name));
-        let reused = if self.free.is_empty() {
-            None
-        } else {
-            Arc::make_mut(&mut self.free).pop()
-        };
-        let at = match reused {
-            Some(slot) => {
-                let at = slot as usize;
-                *self.slots.get_mut(at).expect("free slots are slots") = Some(row);
-                at
-            }
-            None => self.slots.push(Some(row)),
-        };
+        let at = self.slots.add(row);
         self.index.insert(hash, at);
-        self.count += 1;
     }
 
     fn shared_key(&mut self, key: &str) -> Arc<str> {
@@ -351,7 +329,7 @@ mod tests {
         assert_eq!(configs.get(TOPIC, "a"), None);
         assert_eq!(configs.len(), 1);
         set(&mut configs, GROUP, "g", "share.isolation.level", Some("x"));
-        assert_eq!(configs.slots.len(), 2);
+        assert_eq!(configs.slots.range(), 0..2);
         assert_eq!(before.get(TOPIC, "a").map(ConfigMap::len), Some(2));
     }
 }

@@ -33,6 +33,7 @@ mod replay;
 mod replay_topics;
 mod scan;
 mod scram;
+mod slots;
 mod table;
 #[cfg(test)]
 mod tests;

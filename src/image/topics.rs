@@ -8,6 +8,7 @@ use uuid::Uuid;
 
 use super::index::{Index, hash_of};
 use super::intern::Pool;
+use super::slots::Slots;
 use super::table::Table;
 use crate::types::PartitionId;
 
@@ -139,14 +140,11 @@ impl Topic {
 /// All topics.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Topics {
-    /// A slot is `None` after its topic was removed; `free` has those slots.
-    slots: Table<Option<Topic>>,
-    free: Arc<Vec<u32>>,
+    slots: Slots<Topic>,
     by_name: Index,
     by_id: Index,
     /// Only names with `.` or `_` in them: no other name can collide.
     by_folded_name: Index,
-    topic_count: usize,
     partition_count: usize,
     pub(super) pools: Pools,
 }
@@ -164,7 +162,7 @@ fn can_collide(name: &str) -> bool {
 
 impl Topics {
     pub(super) fn topic_count(&self) -> usize {
-        self.topic_count
+        self.slots.len()
     }
 
     pub(super) fn partition_count(&self) -> usize {
@@ -172,17 +170,17 @@ impl Topics {
     }
 
     pub(super) fn slot(&self, at: usize) -> Option<&Topic> {
-        self.slots.get(at)?.as_ref()
+        self.slots.get(at)
     }
 
     /// The positions of all slots, used or not.
     pub(super) fn slot_range(&self) -> std::ops::Range<usize> {
-        0..self.slots.len()
+        self.slots.range()
     }
 
     /// The topics in order of their slots.
     pub(super) fn in_slot_order(&self) -> impl Iterator<Item = &Topic> + Clone {
-        self.slots.iter().flatten()
+        self.slots.iter()
     }
 
     pub(super) fn find_name(&self, name: &str) -> Option<usize> {
@@ -212,21 +210,7 @@ impl Topics {
 
     /// Adds a topic. The caller has checked that neither its name nor its id is taken.
     pub(super) fn add(&mut self, name: &str, id: Uuid) {
-        let topic = Topic::new(name, id);
-        let reused = if self.free.is_empty() {
-            None
-        } else {
-            Arc::make_mut(&mut self.free).pop()
-        };
-        let at = match reused {
-            Some(slot) => {
-                let at = slot as usize;
-                *self.slots.get_mut(at).expect("free slots are slots") = Some(topic);
-                at
-            }
-            None => self.slots.push(Some(topic)),
-        };
-        self.topic_count += 1;
+        let at = self.slots.add(Topic::new(name, id));
         self.by_name.insert(hash_of(name), at);
         self.by_id.insert(hash_of(&id), at);
         if can_collide(name) {
@@ -237,10 +221,7 @@ impl Topics {
 
     /// Takes out the topic in a slot, with its partitions.
     pub(super) fn remove(&mut self, at: usize) -> Option<Topic> {
-        let topic = self.slots.get_mut(at)?.take()?;
-        let slot = u32::try_from(at).expect("tables hold fewer than 2^32 rows");
-        Arc::make_mut(&mut self.free).push(slot);
-        self.topic_count -= 1;
+        let topic = self.slots.remove(at)?;
         self.partition_count -= topic.len();
         self.by_name.remove(hash_of(&*topic.name), at);
         self.by_id.remove(hash_of(&topic.id), at);
@@ -253,7 +234,7 @@ impl Topics {
 
     /// Sets the row of a partition, new or not, of the topic in slot `at`.
     pub(super) fn set_row(&mut self, at: usize, index: u32, row: PartitionRow) {
-        if let Some(topic) = self.slots.get_mut(at).and_then(Option::as_mut)
+        if let Some(topic) = self.slots.get_mut(at)
             && topic.set_row(index, row)
         {
             self.partition_count += 1;
