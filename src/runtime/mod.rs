@@ -20,7 +20,7 @@ use tokio::sync::oneshot;
 
 use self::clock::Clock;
 use self::core::{Core, CoreClient, End, Message};
-use crate::config::Config;
+use crate::config::{Config, Sockets};
 use crate::node::{Event, Node};
 use crate::server::{self, Listening};
 use crate::storage::directory::{self, DirectoryOptions, Opened};
@@ -35,7 +35,7 @@ const STOP_PATIENCE: Duration = Duration::from_secs(5);
 /// One sentence: why it cannot start, or why it had to stop.
 pub fn run(config: &Config, file: &Path, accept_lost_vote: bool) -> Result<(), String> {
     let clock = Clock::start();
-    raise_file_limit();
+    let connections_max = raise_file_limit();
     let (sender, messages) = channel();
     let opened = open(config, file, accept_lost_vote, &sender)?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -43,7 +43,9 @@ pub fn run(config: &Config, file: &Path, accept_lost_vote: bool) -> Result<(), S
         .enable_all()
         .build()
         .map_err(|error| format!("the network threads cannot be started: {error}"))?;
-    runtime.block_on(serve(config, opened, (sender, messages), clock))
+    let mut sockets = config.sockets.clone();
+    sockets.connections_max = sockets.connections_max.min(connections_max);
+    runtime.block_on(serve(config, &sockets, opened, (sender, messages), clock))
 }
 
 fn open(
@@ -71,20 +73,21 @@ fn open(
 
 async fn serve(
     config: &Config,
+    sockets: &Sockets,
     opened: Opened,
     (sender, messages): (Sender<Message>, Receiver<Message>),
     clock: Clock,
 ) -> Result<(), String> {
     let mut interrupt = listen(SignalKind::interrupt())?;
     let mut terminate = listen(SignalKind::terminate())?;
-    let listening = server::bind(config.controller_listeners(), &config.sockets)
+    let listening = server::bind(config.controller_listeners(), sockets)
         .await
         .map_err(|error| error.to_string())?;
     let addresses = ports(&listening);
     let built = parts::build(config, &opened, &addresses, clock)?;
     parts::log_start(config, &opened, &built);
     let settings = Arc::new(built.settings.clone());
-    let requests_max = config.sockets.queued_requests_max as usize;
+    let requests_max = sockets.queued_requests_max as usize;
     let client = CoreClient::new(sender.clone(), requests_max, clock);
     let disk = opened.disk;
     let core = Core {
@@ -154,14 +157,44 @@ fn start_core(core: Core) -> Result<oneshot::Receiver<End>, String> {
     Ok(ended)
 }
 
-/// Takes as many file descriptors as the system allows: one a connection.
-fn raise_file_limit() {
+/// Takes as many file descriptors as the system allows, and says how many connections they are
+/// enough for.
+fn raise_file_limit() -> u32 {
     use rustix::process::{Resource, getrlimit, setrlimit};
     let mut limit = getrlimit(Resource::Nofile);
     if limit.current != limit.maximum {
+        let before = limit.current;
         limit.current = limit.maximum;
         if let Err(error) = setrlimit(Resource::Nofile, limit) {
             tracing::warn!("the limit of open files cannot be raised: {error}");
+            limit.current = before;
         }
+    }
+    connections_within(limit.current)
+}
+
+/// Descriptors that are kept for the disk: peers that take all the others must not make a write of
+/// the log fail, which stops the process.
+const FILES_RESERVED: u64 = 512;
+
+/// How many connections a limit of open files (`None`: no limit) leaves room for.
+fn connections_within(files: Option<u64>) -> u32 {
+    let room = files.map(|files| files.saturating_sub(FILES_RESERVED).max(files / 2).max(1));
+    room.and_then(|room| u32::try_from(room).ok())
+        .unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn connections_leave_files_for_the_disk() {
+        assert_eq!(connections_within(None), u32::MAX);
+        assert_eq!(connections_within(Some(u64::MAX)), u32::MAX);
+        assert_eq!(connections_within(Some(1_048_576)), 1_048_064);
+        assert_eq!(connections_within(Some(1_024)), 512);
+        assert_eq!(connections_within(Some(256)), 128);
+        assert_eq!(connections_within(Some(0)), 1);
     }
 }

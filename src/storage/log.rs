@@ -56,7 +56,8 @@ pub(crate) struct Log {
 
 impl Log {
     /// Opens what was scanned; when there is no segment, creates one at `start`. Index files are
-    /// brought in order.
+    /// brought in order. What was scanned is durable afterwards: a process that was killed may have
+    /// left bytes that are only in the page cache.
     pub(crate) fn open(
         dir: &Path,
         limits: Limits,
@@ -74,14 +75,12 @@ impl Log {
         for mut closed in scanned {
             index::repair(&log_path(dir, closed.base), &mut closed.index)?;
             let entries = closed.index.entries();
-            segments.push(Arc::new(Segment::open(
-                dir,
-                closed.base,
-                closed.bytes,
-                entries,
-            )?));
+            let segment = Segment::open(dir, closed.base, closed.bytes, entries)?;
+            segment.file.sync_data().context("sync", &segment.path)?;
+            segments.push(Arc::new(segment));
         }
         let active = Segment::open(dir, last.base, last.bytes, last.index.entries())?;
+        active.file.sync_data().context("sync", &active.path)?;
         let files = IndexFiles::create(&active.path, &last.index)?;
         atomic::sync_dir(dir)?;
         let active = Arc::new(active);
