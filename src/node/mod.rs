@@ -13,7 +13,6 @@
 //!   image is not.
 
 mod apply;
-mod control;
 mod deferred;
 mod forks;
 mod leader;

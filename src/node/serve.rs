@@ -7,10 +7,10 @@ use crate::raft::{
     FetchResponse, FetchSnapshotResponse, Input, Output, RaftError, Response, Write,
 };
 use crate::records::batch::BatchBuilder;
-use crate::storage::{Command, Completion, SnapshotChunk};
+use crate::storage::{self, Command, Completion, SnapshotChunk};
 use crate::types::{ErrorCode, Now, Offset, Ticket, Token};
 
-use super::{Answer, Effect, Node, control};
+use super::{Answer, Effect, Node};
 
 /// Reads for peers that may be under way. Peers that go away leave theirs, and the core must never
 /// have to wait for room in the disk's queue; whoever is refused comes back.
@@ -50,22 +50,24 @@ impl Node {
     ) {
         // Raft's tokens name its writes; the disk's tokens also name reads, so they differ.
         let disk = self.token();
+        let append = |first, end, epoch, batches| {
+            let token = disk;
+            let command = Command::Append {
+                token,
+                first,
+                end,
+                epoch,
+                batches,
+            };
+            (Some(end), command)
+        };
         let (end, command) = match write {
             Write::Append {
                 first,
                 end,
                 epoch,
                 batches,
-            } => (
-                Some(end),
-                Command::Append {
-                    token: disk,
-                    first,
-                    end,
-                    epoch,
-                    batches,
-                },
-            ),
+            } => append(first, end, epoch, batches),
             Write::AppendControl {
                 first,
                 epoch,
@@ -75,22 +77,13 @@ impl Node {
                 let mut builder = BatchBuilder::control(first, epoch, timestamp);
                 for record in &records {
                     builder
-                        .push_control(&control::record_of(record))
+                        .push_control(&storage::control_record(record))
                         .expect("version 0 holds every control record");
                 }
                 let end = builder.next_offset();
                 let batches = builder.build().into_bytes();
                 self.tail.push(first, end, batches.clone());
-                (
-                    Some(end),
-                    Command::Append {
-                        token: disk,
-                        first,
-                        end,
-                        epoch,
-                        batches,
-                    },
-                )
+                append(first, end, epoch, batches)
             }
             Write::Truncate { end } => {
                 self.tail.truncate(end);

@@ -5,7 +5,10 @@ use std::path::Path;
 use super::fault::{FaultKind, Result, StorageFault};
 use crate::raft::{ControlRecord, VoterNode};
 use crate::records::batch::Batch;
-use crate::records::control as wire;
+use crate::records::control::{
+    self as wire, KRaftVersion, KRaftVersionFeature, KRaftVoter, KRaftVoters, LeaderChange,
+    LeaderChangeVoter, VoterEndpoint,
+};
 use crate::types::{NodeId, Offset, ReplicaKey};
 
 /// The records of a control batch that consensus wants, with their offsets. Snapshot headers and
@@ -42,10 +45,62 @@ pub(crate) fn wire_records(
     Ok(found)
 }
 
-fn from_wire(record: wire::ControlRecord) -> Option<ControlRecord> {
-    let ids = |voters: &[wire::LeaderChangeVoter]| {
-        voters.iter().map(|voter| NodeId(voter.voter_id)).collect()
+/// The record that is written for what raft says. Version 0 throughout, as every release up to
+/// 4.4 writes them (a leader change names no directory ids, even with kraft.version 1).
+pub(crate) fn to_wire(record: &ControlRecord) -> wire::ControlRecord {
+    match record {
+        ControlRecord::LeaderChange {
+            leader,
+            voters,
+            granting,
+        } => wire::ControlRecord::LeaderChange(LeaderChange {
+            leader_id: leader.0,
+            voters: voters_of(voters),
+            granting_voters: voters_of(granting),
+            ..LeaderChange::default()
+        }),
+        ControlRecord::KraftVersion(level) => wire::ControlRecord::KRaftVersion(KRaftVersion {
+            k_raft_version: level.cast_signed(),
+            ..KRaftVersion::default()
+        }),
+        ControlRecord::Voters(voters) => wire::ControlRecord::KRaftVoters(KRaftVoters {
+            voters: voters.iter().map(voter_of).collect(),
+            ..KRaftVoters::default()
+        }),
+    }
+}
+
+fn voters_of(ids: &[NodeId]) -> Vec<LeaderChangeVoter> {
+    let voter = |id: &NodeId| LeaderChangeVoter {
+        voter_id: id.0,
+        ..LeaderChangeVoter::default()
     };
+    ids.iter().map(voter).collect()
+}
+
+fn voter_of(voter: &VoterNode) -> KRaftVoter {
+    let endpoint = |(name, host, port): &(String, String, u16)| VoterEndpoint {
+        name: name.clone(),
+        host: host.clone(),
+        port: *port,
+        ..VoterEndpoint::default()
+    };
+    KRaftVoter {
+        voter_id: voter.key.id.0,
+        voter_directory_id: voter.key.directory,
+        endpoints: voter.endpoints.iter().map(endpoint).collect(),
+        k_raft_version_feature: KRaftVersionFeature {
+            min_supported_version: voter.kraft_versions.0.cast_signed(),
+            max_supported_version: voter.kraft_versions.1.cast_signed(),
+            ..KRaftVersionFeature::default()
+        },
+        ..KRaftVoter::default()
+    }
+}
+
+fn from_wire(record: wire::ControlRecord) -> Option<ControlRecord> {
+    let ids =
+        |voters: &[LeaderChangeVoter]| voters.iter().map(|voter| NodeId(voter.voter_id)).collect();
     Some(match record {
         wire::ControlRecord::LeaderChange(change) => ControlRecord::LeaderChange {
             leader: NodeId(change.leader_id),
@@ -65,7 +120,7 @@ fn from_wire(record: wire::ControlRecord) -> Option<ControlRecord> {
     })
 }
 
-fn voter(voter: wire::KRaftVoter) -> VoterNode {
+fn voter(voter: KRaftVoter) -> VoterNode {
     let versions = &voter.k_raft_version_feature;
     let level = |level: i16| u16::try_from(level).unwrap_or(0);
     VoterNode {
@@ -82,5 +137,35 @@ fn voter(voter: wire::KRaftVoter) -> VoterNode {
             .into_iter()
             .map(|endpoint| (endpoint.name, endpoint.host, endpoint.port))
             .collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::types::Uuid;
+
+    #[test]
+    fn what_is_written_is_read_as_the_same() {
+        let voter = VoterNode {
+            key: ReplicaKey {
+                id: NodeId(3),
+                directory: Uuid::from_u128(9),
+            },
+            endpoints: vec![("CONTROLLER".to_owned(), "host".to_owned(), 9093)],
+            kraft_versions: (0, 1),
+        };
+        let records = [
+            ControlRecord::LeaderChange {
+                leader: NodeId(3),
+                voters: vec![NodeId(3), NodeId(4)],
+                granting: vec![NodeId(3)],
+            },
+            ControlRecord::KraftVersion(1),
+            ControlRecord::Voters(vec![voter]),
+        ];
+        for record in records {
+            assert_eq!(from_wire(to_wire(&record)), Some(record));
+        }
     }
 }

@@ -31,6 +31,7 @@ pub mod snapshot;
 #[cfg(test)]
 mod testing;
 
+pub(crate) use control::to_wire as control_record;
 pub use fault::{FaultKind, StorageFault};
 pub use meta_properties::MetaProperties;
 pub use recovery::OpenOptions;
