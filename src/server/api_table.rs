@@ -81,33 +81,10 @@ fn read<M: Decodable>(mut body: Bytes, version: i16) -> anyhow::Result<M> {
     M::decode(&mut body, version)
 }
 
-/// A raft request: for the core, or answered at once.
-macro_rules! raft {
-    ($key:literal $name:ident $min:literal-$max:literal $shape:ident,
-     |$message:ident: $request:ident, $ctx:ident| $parse:expr) => {
-        Api {
-            key: $key,
-            name: stringify!($name),
-            min: $min,
-            max: $max,
-            forwardable: false,
-            alone: false,
-            shape: &shapes::$shape,
-            decode: |body, $ctx| {
-                let $message: m::$request = read(body, $ctx.version)?;
-                Call::raft($parse, $ctx)
-            },
-            refuse: |body, version, error| {
-                refusals::refuse(read::<m::$request>(body, version)?, version, error)
-            },
-        }
-    };
-}
-
-/// A request for the active controller.
-macro_rules! controller {
+/// A request that `kafka-protocol` decodes.
+macro_rules! api {
     ($key:literal $name:ident $min:literal-$max:literal $shape:ident, $forwardable:literal,
-     $request:ty) => {
+     $request:ty, |$message:ident, $ctx:ident| $call:expr) => {
         Api {
             key: $key,
             name: stringify!($name),
@@ -116,9 +93,9 @@ macro_rules! controller {
             forwardable: $forwardable,
             alone: false,
             shape: &shapes::$shape,
-            decode: |body, ctx| {
-                let request = controller::Request::$name(read::<$request>(body, ctx.version)?);
-                Ok(Call::controller(request, ctx))
+            decode: |body, $ctx| {
+                let $message = read::<$request>(body, $ctx.version)?;
+                $call
             },
             refuse: |body, version, error| {
                 refusals::refuse(read::<$request>(body, version)?, version, error)
@@ -127,25 +104,32 @@ macro_rules! controller {
     };
 }
 
+/// A raft request: for the core, or answered at once.
+macro_rules! raft {
+    ($key:literal $name:ident $min:literal-$max:literal $shape:ident,
+     |$message:ident: $request:ident, $ctx:ident| $parse:expr) => {
+        api!($key $name $min-$max $shape, false, m::$request, |$message, $ctx| {
+            Call::raft($parse, $ctx)
+        })
+    };
+}
+
+/// A request for the active controller.
+macro_rules! controller {
+    ($key:literal $name:ident $min:literal-$max:literal $shape:ident, $forwardable:literal,
+     $request:ty) => {
+        api!($key $name $min-$max $shape, $forwardable, $request, |request, ctx| {
+            Ok(Call::controller(controller::Request::$name(request), ctx))
+        })
+    };
+}
+
 /// A request that the listener answers itself.
 macro_rules! local {
     ($key:literal $name:ident $min:literal-$max:literal $shape:ident, $request:ty) => {
-        Api {
-            key: $key,
-            name: stringify!($name),
-            min: $min,
-            max: $max,
-            forwardable: false,
-            alone: false,
-            shape: &shapes::$shape,
-            decode: |body, ctx| {
-                let request = read::<$request>(body, ctx.version)?;
-                Ok(Call::Local(Local::$name(request)))
-            },
-            refuse: |body, version, error| {
-                refusals::refuse(read::<$request>(body, version)?, version, error)
-            },
-        }
+        api!($key $name $min-$max $shape, false, $request, |request, _ctx| {
+            Ok(Call::Local(Local::$name(request)))
+        })
     };
 }
 

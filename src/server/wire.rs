@@ -128,16 +128,24 @@ pub(crate) fn fetch_snapshot_request(
     }))
 }
 
+/// The one partition of a request that names topics: the metadata partition, or the answer that
+/// says what is wrong. Each message has its own types for the same three fields.
+macro_rules! addressed {
+    ($request:ident, $cluster_id:ident, $response:ident) => {
+        only($request.topics)
+            .filter(|topic| topic.topic_name.as_str() == METADATA_TOPIC)
+            .and_then(|topic| only(topic.partitions))
+            .filter(|partition| partition.partition_index == 0)
+            .ok_or_else(|| {
+                let code = misaddressed($request.cluster_id.as_ref(), $cluster_id);
+                m::$response::default().with_error_code(code)
+            })
+    };
+}
+
 /// Vote (52).
 pub(crate) fn vote_request(request: m::VoteRequest, cluster_id: &str) -> Parsed<m::VoteResponse> {
-    let code = misaddressed(request.cluster_id.as_ref(), cluster_id);
-    let refused = || m::VoteResponse::default().with_error_code(code);
-    let topic = only(request.topics)
-        .filter(|topic| topic.topic_name.as_str() == METADATA_TOPIC)
-        .ok_or_else(refused)?;
-    let partition = only(topic.partitions)
-        .filter(|partition| partition.partition_index == 0)
-        .ok_or_else(refused)?;
+    let partition = addressed!(request, cluster_id, VoteResponse)?;
     Ok(raft::Request::Vote(raft::VoteRequest {
         cluster_id: cluster(request.cluster_id),
         voter: voter(request.voter_id, partition.voter_directory_id),
@@ -157,14 +165,7 @@ pub(crate) fn begin_quorum_epoch_request(
     request: m::BeginQuorumEpochRequest,
     cluster_id: &str,
 ) -> Parsed<m::BeginQuorumEpochResponse> {
-    let code = misaddressed(request.cluster_id.as_ref(), cluster_id);
-    let refused = || m::BeginQuorumEpochResponse::default().with_error_code(code);
-    let topic = only(request.topics)
-        .filter(|topic| topic.topic_name.as_str() == METADATA_TOPIC)
-        .ok_or_else(refused)?;
-    let partition = only(topic.partitions)
-        .filter(|partition| partition.partition_index == 0)
-        .ok_or_else(refused)?;
+    let partition = addressed!(request, cluster_id, BeginQuorumEpochResponse)?;
     let endpoints = request
         .leader_endpoints
         .into_iter()
@@ -187,14 +188,7 @@ pub(crate) fn end_quorum_epoch_request(
     version: i16,
     cluster_id: &str,
 ) -> Parsed<m::EndQuorumEpochResponse> {
-    let code = misaddressed(request.cluster_id.as_ref(), cluster_id);
-    let refused = || m::EndQuorumEpochResponse::default().with_error_code(code);
-    let topic = only(request.topics)
-        .filter(|topic| topic.topic_name.as_str() == METADATA_TOPIC)
-        .ok_or_else(refused)?;
-    let partition = only(topic.partitions)
-        .filter(|partition| partition.partition_index == 0)
-        .ok_or_else(refused)?;
+    let partition = addressed!(request, cluster_id, EndQuorumEpochResponse)?;
     let preferred = if version == 0 {
         let key = |id: i32| ReplicaKey {
             id: NodeId(id),
@@ -278,6 +272,21 @@ fn endpoint(hint: &LeaderHint, version: i16, since: i16) -> Option<(BrokerId, St
     hint.leader.map(|id| (BrokerId(id.0), text(host), *port))
 }
 
+/// The same as the list that each message has of its own type; `port` makes its port.
+macro_rules! endpoints {
+    ($node:ident, $response:ident, $version:ident, $since:ident, $port:path) => {
+        endpoint(&$response.hint, $version, $since)
+            .map(|(id, host, port)| {
+                $node::default()
+                    .with_node_id(id)
+                    .with_host(host)
+                    .with_port($port(port))
+            })
+            .into_iter()
+            .collect()
+    };
+}
+
 fn metadata_topic() -> TopicName {
     TopicName(StrBytes::from_static_str(METADATA_TOPIC))
 }
@@ -321,13 +330,13 @@ pub(crate) fn fetch_response(
         .with_topic_id(METADATA_TOPIC_ID)
         .with_partitions(vec![partition]);
     message.responses = vec![topic];
-    if let Some((id, host, port)) = endpoint(&response.hint, version, FETCH_ENDPOINTS_SINCE) {
-        let node = NodeEndpoint::default()
-            .with_node_id(id)
-            .with_host(host)
-            .with_port(i32::from(port));
-        message.node_endpoints = vec![node];
-    }
+    message.node_endpoints = endpoints!(
+        NodeEndpoint,
+        response,
+        version,
+        FETCH_ENDPOINTS_SINCE,
+        i32::from
+    );
     message
 }
 
@@ -374,10 +383,8 @@ pub(crate) fn fetch_snapshot_response(
         .with_name(metadata_topic())
         .with_partitions(vec![partition]);
     message.topics = vec![topic];
-    if let Some((id, host, port)) = endpoint(&response.hint, version, ENDPOINTS_SINCE) {
-        let node = NodeEndpoint::default();
-        message.node_endpoints = vec![node.with_node_id(id).with_host(host).with_port(port)];
-    }
+    message.node_endpoints =
+        endpoints!(NodeEndpoint, response, version, ENDPOINTS_SINCE, u16::from);
     message
 }
 
@@ -399,10 +406,8 @@ pub(crate) fn vote_response(response: &raft::VoteResponse, version: i16) -> m::V
         .with_topic_name(metadata_topic())
         .with_partitions(vec![partition]);
     message.topics = vec![topic];
-    if let Some((id, host, port)) = endpoint(&response.hint, version, ENDPOINTS_SINCE) {
-        let node = NodeEndpoint::default();
-        message.node_endpoints = vec![node.with_node_id(id).with_host(host).with_port(port)];
-    }
+    message.node_endpoints =
+        endpoints!(NodeEndpoint, response, version, ENDPOINTS_SINCE, u16::from);
     message
 }
 
@@ -425,11 +430,8 @@ macro_rules! simple_response {
                 .with_topic_name(metadata_topic())
                 .with_partitions(vec![partition]);
             message.topics = vec![topic];
-            if let Some((id, host, port)) = endpoint(&response.hint, version, ENDPOINTS_SINCE) {
-                let node = NodeEndpoint::default();
-                let node = node.with_node_id(id).with_host(host).with_port(port);
-                message.node_endpoints = vec![node];
-            }
+            message.node_endpoints =
+                endpoints!(NodeEndpoint, response, version, ENDPOINTS_SINCE, u16::from);
             message
         }
     };
