@@ -31,7 +31,8 @@ const COMMANDS: [(&str, &str); 63] = [
     ),
     (
         TOPICS,
-        "--bootstrap-server BROKER --create --topic b --config retention.ms=60000 --config cleanup.policy=compact",
+        "--bootstrap-server BROKER --create --topic b --config retention.ms=60000 --config \
+         cleanup.policy=compact",
     ),
     (
         TOPICS,
@@ -120,23 +121,28 @@ const COMMANDS: [(&str, &str); 63] = [
     ),
     (
         CONFIGS,
-        "--bootstrap-server BROKER --alter --entity-type topics --entity-name a --add-config segment.bytes=2000000,retention.ms=5000",
+        "--bootstrap-server BROKER --alter --entity-type topics --entity-name a --add-config \
+         segment.bytes=2000000,retention.ms=5000",
     ),
     (
         CONFIGS,
-        "--bootstrap-server BROKER --alter --entity-type topics --entity-name a --add-config nosuch=1",
+        "--bootstrap-server BROKER --alter --entity-type topics --entity-name a --add-config \
+         nosuch=1",
     ),
     (
         CONFIGS,
-        "--bootstrap-server BROKER --alter --entity-type topics --entity-name a --add-config retention.ms=x",
+        "--bootstrap-server BROKER --alter --entity-type topics --entity-name a --add-config \
+         retention.ms=x",
     ),
     (
         CONFIGS,
-        "--bootstrap-server BROKER --alter --entity-type topics --entity-name a --delete-config segment.bytes",
+        "--bootstrap-server BROKER --alter --entity-type topics --entity-name a --delete-config \
+         segment.bytes",
     ),
     (
         CONFIGS,
-        "--bootstrap-server BROKER --alter --entity-type topics --entity-name nosuch --add-config retention.ms=1",
+        "--bootstrap-server BROKER --alter --entity-type topics --entity-name nosuch \
+         --add-config retention.ms=1",
     ),
     (
         CONFIGS,
@@ -144,11 +150,13 @@ const COMMANDS: [(&str, &str); 63] = [
     ),
     (
         CONFIGS,
-        "--bootstrap-server BROKER --alter --entity-type brokers --entity-name 2 --add-config log.cleaner.threads=2",
+        "--bootstrap-server BROKER --alter --entity-type brokers --entity-name 2 --add-config \
+         log.cleaner.threads=2",
     ),
     (
         CONFIGS,
-        "--bootstrap-server BROKER --alter --entity-type brokers --entity-default --add-config log.cleaner.threads=1",
+        "--bootstrap-server BROKER --alter --entity-type brokers --entity-default --add-config \
+         log.cleaner.threads=1",
     ),
     (
         CONFIGS,
@@ -168,11 +176,13 @@ const COMMANDS: [(&str, &str); 63] = [
     ),
     (
         CONFIGS,
-        "--bootstrap-controller CONTROLLER --alter --entity-type topics --entity-name a --add-config retention.ms=6000",
+        "--bootstrap-controller CONTROLLER --alter --entity-type topics --entity-name a \
+         --add-config retention.ms=6000",
     ),
     (
         CONFIGS,
-        "--bootstrap-server BROKER --alter --entity-type client-metrics --entity-name sub --add-config interval.ms=30000",
+        "--bootstrap-server BROKER --alter --entity-type client-metrics --entity-name sub \
+         --add-config interval.ms=30000",
     ),
     (
         CONFIGS,
@@ -180,7 +190,8 @@ const COMMANDS: [(&str, &str); 63] = [
     ),
     (
         CONFIGS,
-        "--bootstrap-server BROKER --alter --entity-type groups --entity-name g --add-config consumer.session.timeout.ms=50000",
+        "--bootstrap-server BROKER --alter --entity-type groups --entity-name g --add-config \
+         consumer.session.timeout.ms=50000",
     ),
     (
         CONFIGS,

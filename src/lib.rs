@@ -20,8 +20,9 @@
 //! and `server` the plain settings of `config`. The room `sim` is not in this library: the
 //! simulation is the test binary `protocol-tests/sim`, which drives the same core from outside.
 //!
-//! Only `server` and `controller` know `kafka_protocol`. Requests that it does not know (ApiVersions
-//! v5, BrokerHeartbeat v2) are declared in `records::rpc` with the macro of the metadata records.
+//! Only `server` and `controller` know `kafka_protocol`. Requests that it does not know
+//! (ApiVersions v5, BrokerHeartbeat v2) are declared in `records::rpc` with the macro of the
+//! metadata records.
 //!
 //! # Reading order
 //!
@@ -35,7 +36,7 @@
 //!
 //! # Not here yet
 //!
-//! `observe` (HTTP, metrics), outgoing connections to other voters, writing snapshots, TLS and SASL:
+//! `observe` (HTTP, metrics), outgoing connections to other voters, TLS and SASL:
 //! the rooms and files for them come with the work. README says what that means for operators.
 
 pub mod cli;

@@ -1,4 +1,5 @@
-//! The helper JVM that does the jobs of many tools: see `compat/java/src/kraftd/compat/Driver.java`.
+//! The helper JVM that does the jobs of many tools: see `Driver.java` in
+//! `compat/java/src/kraftd/compat`.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;

@@ -5,7 +5,7 @@
 //! the operator asked for without a word. Keys that only a broker reads, and keys nobody knows, are
 //! warned of once and never fatal, because one file is often shared by both roles.
 //!
-//! The way of a file: [`properties`] gives pairs, `pairs` merges the overrides, `providers`
+//! The way of a file: `properties` gives pairs, `pairs` merges the overrides, `providers`
 //! replaces `${...}`, `values` parses each key by the table in [`keys`], `checks` and `limits` look
 //! at several keys together, `build` fills the [`Config`].
 

@@ -102,7 +102,10 @@ impl Follower {
 
     /// The cause of a batch and what is decided for it; `None` for what administrators ask.
     fn again(&mut self, batch: &[VersionedRecord]) -> Option<(&'static str, Vec<VersionedRecord>)> {
-        let fenced = |record: &Record| matches!(record, Record::BrokerRegistrationChange(it) if it.fenced == 1);
+        let fenced = |record: &Record| match record {
+            Record::BrokerRegistrationChange(it) => it.fenced == 1,
+            _ => false,
+        };
         match &batch.first()?.record {
             Record::BeginTransaction(_) => {
                 let bootstrap = bootstrap(batch);

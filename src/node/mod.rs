@@ -13,6 +13,7 @@
 //!   image is not.
 
 mod apply;
+mod control;
 mod deferred;
 mod forks;
 mod leader;
