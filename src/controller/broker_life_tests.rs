@@ -466,3 +466,30 @@ fn old_levels_have_no_place_for_directories() {
     });
     assert!(decision.unwrap().records.is_empty());
 }
+
+#[test]
+fn a_topic_that_allows_it_is_led_by_a_replica_that_may_lack_records() {
+    let partition = || PartitionRecord {
+        isr: vec![1],
+        ..on(&[1, 2])
+    };
+    for (kind, name, value, leads) in [
+        (2, "t", "true", true),
+        (2, "t", "TRUE", true),
+        (2, "t", "false", false),
+        (4, "", "true", true),
+        (4, "1", "true", true),
+        (4, "2", "true", false),
+    ] {
+        let mut world = World::with_brokers(&[1, 2]);
+        world.topic("t", TOPIC, vec![partition()]);
+        world.config(kind, name, "unclean.leader.election.enable", value);
+        let fenced = world.beat(1, |it| it.want_fence = true).unwrap();
+        let expected = if leads {
+            "p0, isr [2], leader 2, recovery 1"
+        } else {
+            "p0, isr [], leader -1, elr [1], last [1]"
+        };
+        assert_eq!(shorts(&fenced)[0], expected, "{kind} '{name}' {value}");
+    }
+}

@@ -31,7 +31,14 @@ pub(super) fn update<'a>(
         Cause::Leaves(id) | Cause::LostRecords(id) => (Some(id.0), None),
         Cause::Comes(id) => (None, Some(id.0)),
     };
+    // Partitions of a topic come one after the other: its configuration is looked up once.
+    let mut known: Option<(Uuid, TopicRules)> = None;
     for (topic, id, old) in partitions {
+        let topic_rules = match known {
+            Some((topic_id, known)) if topic_id == topic.id() => known,
+            _ => TopicRules::of(view.image, view.settings, topic),
+        };
+        known = Some((topic.id(), topic_rules));
         let acceptable = |broker: i32| {
             let active =
                 leaves != Some(broker) && (comes == Some(broker) || rules.is_active(broker));
@@ -43,7 +50,10 @@ pub(super) fn update<'a>(
             .copied()
             .filter(|&member| leaves != Some(member))
             .collect();
-        let mut change = wanted(view.image, view.settings, topic, (id, old), &acceptable).isr(isr);
+        let min_isr = topic_rules.min_isr;
+        let mut change = Change::of(topic.id(), id, old, rules, &acceptable, min_isr)
+            .election(topic_rules.election)
+            .isr(isr);
         if let Cause::LostRecords(broker) = cause {
             change = change.unclean_shutdown(broker.0);
         }
@@ -60,14 +70,30 @@ pub(super) fn wanted<'a>(
     (id, old): (PartitionId, Partition<'a>),
     acceptable: &'a dyn Fn(i32) -> bool,
 ) -> Change<'a> {
-    let unclean = effective_value(image, settings, topic.name(), UNCLEAN);
-    let election = if unclean.is_some_and(|value| value.eq_ignore_ascii_case("true")) {
-        Election::Unclean
-    } else {
-        Election::Online
-    };
-    let min_isr = min_isr(image, settings, topic);
+    let TopicRules { election, min_isr } = TopicRules::of(image, settings, topic);
     Change::of(topic.id(), id, old, Rules::of(image), acceptable, min_isr).election(election)
+}
+
+/// What a topic's configuration asks of its elections.
+#[derive(Clone, Copy)]
+struct TopicRules {
+    election: Election,
+    min_isr: usize,
+}
+
+impl TopicRules {
+    fn of(image: &Image, settings: &Settings, topic: TopicRef<'_>) -> Self {
+        let unclean = effective_value(image, settings, topic.name(), UNCLEAN);
+        let election = if unclean.is_some_and(|value| value.eq_ignore_ascii_case("true")) {
+            Election::Unclean
+        } else {
+            Election::Online
+        };
+        Self {
+            election,
+            min_isr: min_isr(image, settings, topic),
+        }
+    }
 }
 
 const UNCLEAN: &str = "unclean.leader.election.enable";

@@ -77,3 +77,44 @@ fn fence_one(view: &View<'_>, soft: &mut Soft) -> Vec<VersionedRecord> {
     }
     records
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::controller::testing::World;
+
+    /// How many NoOp records one second brings.
+    fn written_in_a_second(level: i16, interval_ms: u64) -> usize {
+        let mut world = World::at_level(level);
+        world.settings.idle_interval_ms = interval_ms;
+        world.soft = Soft::new(
+            &world.settings,
+            &world.image,
+            crate::types::Now::default(),
+            1,
+        );
+        let mut count = 0;
+        for ms in 1..=1_000 {
+            world.now_ms = ms;
+            while next_due(&world.soft).0 <= ms {
+                count += world.rule(run).len();
+            }
+        }
+        count
+    }
+
+    #[test]
+    fn no_op_records_keep_the_commit_moving_unless_they_are_turned_off() {
+        assert_eq!(written_in_a_second(33, 500), 2);
+        assert_eq!(written_in_a_second(33, 100), 10);
+        assert_eq!(written_in_a_second(33, 0), 0);
+    }
+
+    #[test]
+    fn sessions_are_looked_at_eight_times_a_session_and_at_least_every_millisecond() {
+        let mut settings = World::at_level(33).settings;
+        assert_eq!(fencing_period_ms(&settings), 1_125);
+        settings.session_timeout_ms = 3;
+        assert_eq!(fencing_period_ms(&settings), 1);
+    }
+}

@@ -1,5 +1,7 @@
 //! A node with a disk that a test lets complete: the whole way from request to committed reply.
 
+mod leading;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -211,6 +213,22 @@ impl Bench {
 
     fn settle(&mut self) {
         while self.complete_one() {}
+    }
+
+    /// The image that the whole log gives.
+    fn replayed(&self) -> Image {
+        let mut image = Image::empty();
+        for (first, _, batch) in &self.log {
+            let batch = crate::records::batch::Batch::parse(batch.clone()).unwrap();
+            if batch.is_control() {
+                continue;
+            }
+            for (offset, record) in (first.0..).zip(batch.records()) {
+                let record = VersionedRecord::decode(&record.unwrap().value.unwrap()).unwrap();
+                image.replay(&record.record, Offset(offset)).unwrap();
+            }
+        }
+        image
     }
 
     fn ask(&mut self, version: i16, request: Asked) -> Ticket {
