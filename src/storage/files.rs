@@ -7,7 +7,7 @@
 #[cfg(test)]
 mod tests;
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -95,6 +95,7 @@ impl Disk {
             read_thread: Some(read_thread),
             teller,
             backlog_bytes: Arc::clone(&backlog_bytes),
+            snapshot: None,
             _locks: locks,
         };
         let (commands, receiver) = sync_channel(COMMANDS_MAX);
@@ -181,7 +182,7 @@ struct PanicGuard(Arc<Teller>);
 impl Drop for PanicGuard {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            let sentence = "The disk thread ended by a panic.".to_owned();
+            let sentence = "A disk thread ended by a panic.".to_owned();
             self.0.tell(Completion::Failed(sentence));
         }
     }
@@ -245,6 +246,23 @@ impl Reads {
     }
 }
 
+/// A snapshot being written. Dropping it gives the snapshot up and waits for the thread, which so
+/// never touches a directory that is not locked any more.
+#[derive(Debug)]
+struct SnapshotThread {
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Drop for SnapshotThread {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            drop(thread.join());
+        }
+    }
+}
+
 /// The disk thread.
 #[derive(Debug)]
 struct Writer {
@@ -264,6 +282,8 @@ struct Writer {
     read_thread: Option<JoinHandle<()>>,
     teller: Arc<Teller>,
     backlog_bytes: Arc<AtomicUsize>,
+    /// Declared, and so dropped, before the locks.
+    snapshot: Option<SnapshotThread>,
     _locks: Vec<DirLock>,
 }
 
@@ -390,18 +410,24 @@ impl Writer {
     }
 
     /// Writes the file beside everything else: appends and reads do not wait for it.
-    fn write_snapshot(&self, order: SnapshotOrder) -> Result<()> {
+    fn write_snapshot(&mut self, order: SnapshotOrder) -> Result<()> {
         let dir = self.options.dir.clone();
         let teller = Arc::clone(&self.teller);
-        // Not joined: what a stop leaves is a part file, which the next start removes.
-        spawn("kraftd-snapshot", &self.options.dir, move || {
-            let completion = match snapshot::write(&dir, &order) {
-                Ok(()) => Completion::SnapshotWritten(order.id),
-                Err(fault) => Completion::Failed(fault.sentence),
-            };
-            teller.tell(completion);
-        })
-        .map(drop)
+        let stop = Arc::new(AtomicBool::new(false));
+        let stopped = Arc::clone(&stop);
+        let thread = spawn("kraftd-snapshot", &self.options.dir, move || {
+            let _guard = PanicGuard(Arc::clone(&teller));
+            match snapshot::write(&dir, &order, &stopped) {
+                Ok(true) => teller.tell(Completion::SnapshotWritten(order.id)),
+                Ok(false) => {}
+                Err(fault) => teller.tell(Completion::Failed(fault.sentence)),
+            }
+        })?;
+        self.snapshot = Some(SnapshotThread {
+            stop,
+            thread: Some(thread),
+        });
+        Ok(())
     }
 
     /// Writes the mark, as far as the log below it is durable.

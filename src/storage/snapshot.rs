@@ -8,6 +8,7 @@ use std::fs::{File, OpenOptions, Permissions};
 use std::io::{BufWriter, Write as _};
 use std::os::unix::fs::{FileExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
 
@@ -227,11 +228,12 @@ fn describe(fault: &BatchFault) -> String {
 /// Records in one batch of a snapshot.
 const BATCH_RECORDS_MAX: u32 = 1024;
 
-/// Writes the whole snapshot that is ordered. Content that cannot be written leaves no file.
+/// Writes the whole snapshot that is ordered; false when `stop` became true before that. Content
+/// that cannot be written leaves no file, nor does a snapshot that is given up.
 ///
 /// # Errors
 /// When a record cannot be encoded, or a write, sync or rename fails.
-pub(crate) fn write(dir: &Path, order: &SnapshotOrder) -> Result<()> {
+pub(crate) fn write(dir: &Path, order: &SnapshotOrder, stop: &AtomicBool) -> Result<bool> {
     let SnapshotOrder {
         id,
         last_timestamp,
@@ -242,7 +244,7 @@ pub(crate) fn write(dir: &Path, order: &SnapshotOrder) -> Result<()> {
     let mut writer = SnapshotWriter::create(dir, *id, *last_timestamp, *timestamp, control)?;
     let mut result = Ok(());
     content.records(&mut |record| {
-        if result.is_ok() {
+        if result.is_ok() && !stop.load(Ordering::Relaxed) {
             result = writer.push(&record);
             if result.is_ok() && writer.batch.count() >= BATCH_RECORDS_MAX {
                 result = writer.end_batch();
@@ -250,7 +252,10 @@ pub(crate) fn write(dir: &Path, order: &SnapshotOrder) -> Result<()> {
         }
     });
     result?;
-    writer.finish().map(drop)
+    if stop.load(Ordering::Relaxed) {
+        return Ok(false);
+    }
+    writer.finish().map(|_bytes| true)
 }
 
 /// Writes a checkpoint file under a temporary name and gives it its own when it is whole.

@@ -218,3 +218,66 @@ fn epochs_are_written_for_java() {
         .join(EPOCH_CHECKPOINT_FILE);
     assert_eq!(std::fs::read(path).unwrap(), b"0\n1\n1 0\n");
 }
+
+/// A state whose records wait for a word, or that breaks.
+#[derive(Debug)]
+enum State {
+    Held(Mutex<Receiver<()>>, mpsc::Sender<()>),
+    Broken,
+}
+
+impl crate::storage::Content for State {
+    fn records(&self, sink: &mut dyn FnMut(crate::records::VersionedRecord)) {
+        let Self::Held(end, began) = self else {
+            panic!("a bug of the state machine");
+        };
+        began.send(()).unwrap();
+        end.lock().unwrap().recv().unwrap();
+        let record = crate::records::NoOpRecord::default().into();
+        sink(crate::records::VersionedRecord { version: 0, record });
+    }
+}
+
+fn order(content: State) -> Command {
+    Command::WriteSnapshot(SnapshotOrder {
+        id: OffsetAndEpoch {
+            offset: Offset(1),
+            epoch: Epoch(1),
+        },
+        last_timestamp: crate::types::Timestamp(1),
+        timestamp: crate::types::Timestamp(1),
+        control: Vec::new(),
+        content: Arc::new(content),
+    })
+}
+
+#[test]
+fn a_stop_gives_up_a_snapshot_and_the_lock_goes_after_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let running = start(dir.path());
+    let (end, ended) = mpsc::channel();
+    let (began, begun) = mpsc::channel();
+    running
+        .disk
+        .submit(order(State::Held(Mutex::new(ended), began)));
+    begun.recv().unwrap();
+    running.disk.submit(Command::Close);
+    assert!(DirLock::acquire(dir.path()).is_err());
+    end.send(()).unwrap();
+    let last = running.completions.iter().last();
+    assert!(matches!(last, Some(Completion::Closed)), "{last:?}");
+    drop(DirLock::acquire(dir.path()).unwrap());
+    let names = crate::storage::listing::names(&options(dir.path()).dir).unwrap();
+    assert!(
+        names.iter().all(|name| !name.ends_with(".part")),
+        "{names:?}"
+    );
+}
+
+#[test]
+fn a_panic_while_a_snapshot_is_written_ends_the_disk() {
+    let running = fresh();
+    running.disk.submit(order(State::Broken));
+    let last = running.completions.iter().last();
+    assert!(matches!(last, Some(Completion::Failed(_))), "{last:?}");
+}
