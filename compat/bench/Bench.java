@@ -147,8 +147,8 @@ public final class Bench {
         double[] created = {median(create[0]), median(create[1])};
         add("fsync.p50", "ms", "", disk[0], disk[1], "");
         add("create.p50", "ms", "fsync + 0.2", created[0], created[1], "");
-        add("create.p50 / fsync.p50", "fsyncs", "1 + 0.2 ms", created[0] / disk[0], created[1] / disk[1],
-            "< 3");
+        add("create.p50 / fsync.p50", "fsyncs", "1 + 0.2 ms", created[0] / disk[0],
+            created[1] / disk[1], "< 3");
         add("create.p99", "ms", "", quantile(create[0], 0.99), quantile(create[1], 0.99), "");
     }
 
@@ -188,7 +188,8 @@ public final class Bench {
     }
 
     private static String text(double value) {
-        return String.format(Locale.ROOT, value < 10 ? "%.2f" : value < 100 ? "%.1f" : "%.0f", value);
+        String format = value < 10 ? "%.2f" : value < 100 ? "%.1f" : "%.0f";
+        return String.format(Locale.ROOT, format, value);
     }
 
     private static double median(double[] values) {
