@@ -122,17 +122,18 @@ impl Topic {
 
     /// Moves the rows that have become contiguous from `sparse` to `dense`.
     fn draw_in(&mut self) {
-        while let Some(sparse) = &mut self.sparse {
-            let next = i32::try_from(self.dense.len()).unwrap_or(i32::MAX);
-            if let Some(row) = sparse.get(&next).copied() {
-                Arc::make_mut(sparse).remove(&next);
-                self.dense.push(row);
-            }
-            if sparse.is_empty() {
-                self.sparse = None;
-            } else if !sparse.contains_key(&next.saturating_add(1)) {
-                return;
-            }
+        let Some(sparse) = &mut self.sparse else {
+            return;
+        };
+        while let Ok(next) = i32::try_from(self.dense.len()) {
+            let Some(row) = sparse.get(&next).copied() else {
+                break;
+            };
+            Arc::make_mut(sparse).remove(&next);
+            self.dense.push(row);
+        }
+        if sparse.is_empty() {
+            self.sparse = None;
         }
     }
 }

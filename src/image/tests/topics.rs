@@ -240,6 +240,19 @@ fn partitions_may_come_in_any_order_and_a_huge_index_costs_one_row() {
     assert!(topic.partition(PartitionId(4)).is_none());
 }
 
+/// Partition 2 before 0 left the image looking for partition 1 for ever.
+#[test]
+fn a_gap_right_behind_the_first_partitions_waits_for_its_partition() {
+    for order in [[2, 0, 1], [2, 1, 0], [1, 2, 0], [0, 2, 1]] {
+        let records = order.map(|index| partition(index).into());
+        let made = [topic("gaps", TOPIC_ID)].into_iter().chain(records);
+        let image = replayed(&Image::empty(), made);
+        let topic = image.topic_by_name("gaps").expect("it was made");
+        let indexes: Vec<i32> = topic.partitions().map(|(id, _)| id.0).collect();
+        assert_eq!(indexes, [0, 1, 2], "told in the order {order:?}");
+    }
+}
+
 #[test]
 fn an_open_transaction_is_withheld_and_an_abort_takes_it_back() {
     let begin = BeginTransactionRecord {
