@@ -116,8 +116,8 @@ async fn serve(
             tracing::info!("kraftd stopped");
             Ok(())
         }
-        Ok(End::Halted(reason)) => Err(format!("kraftd stops to do no harm: {reason}")),
-        Err(_) => Err("kraftd stops: the core thread panicked, which is a bug".to_owned()),
+        Ok(End::Halted(reason)) => Err(format!("stopped to do no harm: {reason}")),
+        Err(_) => Err("stopped: the core thread panicked, which is a bug".to_owned()),
     }
 }
 
