@@ -3,6 +3,7 @@
 use std::fmt;
 
 use jiff::Zoned;
+use tracing::level_filters::LevelFilter;
 use tracing::{Event, Subscriber};
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt::format::Writer;
@@ -17,8 +18,14 @@ use super::LogArgs;
 /// A sentence about the level, the filter or the format that is not understood.
 pub(super) fn start(args: &LogArgs) -> Result<(), String> {
     let filter = match (&args.log_level, std::env::var("RUST_LOG")) {
-        (Some(level), _) => EnvFilter::try_new(level)
-            .map_err(|error| format!("--log-level {level} is no level: {error}"))?,
+        (Some(level), _) => match level.parse::<LevelFilter>() {
+            Ok(level) => EnvFilter::new(level.to_string()),
+            Err(_) => {
+                return Err(format!(
+                    "--log-level {level} is no level; use off, error, warn, info, debug or trace"
+                ));
+            }
+        },
         (None, Ok(text)) => EnvFilter::try_new(&text)
             .map_err(|error| format!("RUST_LOG={text} is no filter: {error}"))?,
         (None, Err(_)) => EnvFilter::new("info"),
@@ -30,7 +37,10 @@ pub(super) fn start(args: &LogArgs) -> Result<(), String> {
     let builder = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
-        .with_ansi(false);
+        .with_ansi(false)
+        // What cannot be logged is lost: a full disk under the log, or a reader that is gone, must
+        // not end a controller (the other way is to panic).
+        .log_internal_errors(false);
     match format.as_deref() {
         None | Some("text") => builder.event_format(KafkaLike).init(),
         Some("json") => builder.json().init(),

@@ -9,6 +9,7 @@ mod logging;
 mod start;
 mod storage_tool;
 
+use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -125,7 +126,8 @@ fn check(args: &CheckArgs) -> ExitCode {
 
 /// Says on stderr why nothing was done.
 fn refuse(reason: &str) -> ExitCode {
-    eprintln!("kraftd: {reason}");
+    // Where nobody reads stderr, the exit code still tells.
+    let _ = writeln!(std::io::stderr(), "kraftd: {reason}");
     ExitCode::FAILURE
 }
 

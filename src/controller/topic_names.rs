@@ -2,6 +2,8 @@
 
 /// Kafka's limit: the name is part of a directory's name on every broker.
 const NAME_LENGTH_MAX: usize = 249;
+/// Characters of a refused name that the refusal shows.
+const SHOWN_LENGTH_MAX: usize = 1_000;
 
 /// Checks a topic's name: 1 to 249 of ASCII letters and digits, `.`, `_` and `-`, and not `.` or
 /// `..`.
@@ -9,13 +11,19 @@ const NAME_LENGTH_MAX: usize = 249;
 /// # Errors
 /// The sentence for `INVALID_TOPIC_EXCEPTION`.
 pub(super) fn check(name: &str) -> Result<(), String> {
+    let too_long = name.encode_utf16().nth(NAME_LENGTH_MAX).is_some();
+    // Enough to know it again; a name of megabytes is not told back.
+    let name = match name.char_indices().nth(SHOWN_LENGTH_MAX) {
+        Some((cut, _)) => &format!("{}...", &name[..cut]),
+        None => name,
+    };
     let reason = if name.is_empty() {
         "the empty string is not allowed".into()
     } else if name == "." {
         "'.' is not allowed".into()
     } else if name == ".." {
         "'..' is not allowed".into()
-    } else if name.encode_utf16().count() > NAME_LENGTH_MAX {
+    } else if too_long {
         format!("the length of '{name}' is longer than the max allowed length {NAME_LENGTH_MAX}")
     } else if !name.bytes().all(is_legal) {
         format!(
@@ -35,6 +43,12 @@ const fn is_legal(byte: u8) -> bool {
 #[cfg(test)]
 mod tests {
     use super::check;
+
+    #[test]
+    fn a_name_of_megabytes_is_refused_with_its_beginning() {
+        let refusal = check(&"n".repeat(3 << 20)).unwrap_err();
+        assert!(refusal.len() < 1_200 && refusal.contains("nnn..."));
+    }
 
     #[test]
     fn names_at_the_edges() {

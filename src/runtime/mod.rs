@@ -99,7 +99,7 @@ async fn serve(
         waiting: HashMap::new(),
     };
     let mut ended = start_core(core)?;
-    let server = listening.serve(Arc::new(client), settings).await;
+    let mut server = listening.serve(Arc::new(client), settings).await;
     tracing::info!("kraftd started");
     let end = tokio::select! {
         end = &mut ended => end,
@@ -108,6 +108,12 @@ async fn serve(
             // The core may just have ended by itself; `ended` tells why.
             let _ = sender.send(Message::Event(Event::Shutdown));
             ended.await
+        }
+        () = server.listener_ended() => {
+            // A controller that nobody can reach must not look alive.
+            let _ = sender.send(Message::Event(Event::Shutdown));
+            let _ = ended.await;
+            return Err("stopped: a listener ended, which is a bug".to_owned());
         }
     };
     server.stop(STOP_PATIENCE).await;

@@ -193,6 +193,11 @@ impl Server {
         self.shared.complaints.total()
     }
 
+    /// Returns when a listener has ended by itself, which only a bug of ours can do.
+    pub async fn listener_ended(&mut self) {
+        self.tasks.join_next().await;
+    }
+
     /// Takes no more connections and no more requests, lets the answers under way out for at most
     /// `patience`, then closes what is left.
     pub async fn stop(mut self, patience: Duration) {

@@ -81,6 +81,7 @@ pub fn open(
         accept_lost_vote: options.accept_lost_vote,
     };
     let plan = recovery::examine(&partition)?;
+    check_voter_directory(options, &checked, &plan)?;
     let log_dirs = give_ids(&mut checked.dirs)?;
     let directory_id = log_dirs
         .iter()
@@ -270,6 +271,32 @@ fn check_writable(dir: &Path) -> Result<()> {
         );
         StorageFault::new(FaultKind::Io, dir, sentence)
     })
+}
+
+/// A voter whose directory lost its id would get a new one and never be a voter again.
+fn check_voter_directory(
+    options: &DirectoryOptions,
+    checked: &Checked,
+    plan: &recovery::Plan,
+) -> Result<()> {
+    let mut dirs = checked.dirs.iter();
+    let own = dirs.find(|(dir, _)| *dir == options.metadata_log_dir);
+    let (Some((dir, meta)), Some(id)) = (own, plan.voter_directory(options.node_id)) else {
+        return Ok(());
+    };
+    if meta.directory_id.is_some() {
+        return Ok(());
+    }
+    let path = dir.join(META_PROPERTIES_FILE);
+    let sentence = format!(
+        "{} has no directory.id, but node {} is a voter with directory {}: if this is that \
+         directory, add the line directory.id={} to the file.",
+        path.display(),
+        options.node_id,
+        base64url(id),
+        base64url(id)
+    );
+    Err(StorageFault::new(FaultKind::Identity, &path, sentence))
 }
 
 /// Gives a directory of a release without directory ids its own.

@@ -4,7 +4,7 @@
 //! synced; `end` is behind the last batch written; bytes behind the published length of the last
 //! segment belong to a write that failed, after which the process stops.
 
-use std::os::unix::fs::FileExt as _;
+use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -178,6 +178,7 @@ impl Log {
         }
         let segment = Arc::clone(&self.active);
         let start = segment.bytes();
+        check_still_ours(&segment, start)?;
         self.dirty = true;
         segment
             .file
@@ -318,6 +319,30 @@ pub(crate) fn remove_segment(log: &Path) -> Result<()> {
 /// this log. Version 1, CRC-32C of the count, count 0.
 const NO_PRODUCERS: [u8; 10] = [0, 1, 0x48, 0x67, 0x4b, 0xc7, 0, 0, 0, 0];
 
+/// The name must still lead to the open file, and the file must end where this process left it.
+/// A directory that was removed or replaced would swallow acknowledged records, and a second writer
+/// (the lock file can be deleted) would have both spoil the log.
+fn check_still_ours(segment: &Segment, end: u64) -> Result<()> {
+    let path = &segment.path;
+    let open = segment.file.metadata().context("read", path)?;
+    let refuse = |what: &str| {
+        let sentence = format!(
+            "{} {what} while it was in use; nothing more is written to it.",
+            path.display()
+        );
+        Err(StorageFault::new(FaultKind::Identity, path, sentence))
+    };
+    match std::fs::metadata(path) {
+        Ok(named) if (named.dev(), named.ino()) != (open.dev(), open.ino()) => {
+            refuse("was replaced by another file")
+        }
+        Ok(_) if open.len() != end => refuse("was written by another process"),
+        Ok(_) => Ok(()),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => refuse("was removed"),
+        Err(error) => Err(error).context("read", path),
+    }
+}
+
 fn write_producer_snapshot(dir: &Path, end: Offset) -> Result<()> {
     let path = log_path(dir, end).with_extension("snapshot");
     std::fs::write(&path, NO_PRODUCERS).context("write", &path)
@@ -388,6 +413,29 @@ mod tests {
             .path()
             .join("__cluster_metadata-0/00000000000000000011.snapshot");
         assert_eq!(std::fs::read(closed).unwrap(), NO_PRODUCERS);
+    }
+
+    #[test]
+    fn a_log_that_was_removed_replaced_or_written_by_another_takes_nothing_more() {
+        let changes: [(&str, fn(&Path)); 3] = [
+            ("was removed", |path| std::fs::remove_file(path).unwrap()),
+            ("was replaced", |path| {
+                let copy = std::fs::read(path).unwrap();
+                std::fs::remove_file(path).unwrap();
+                std::fs::write(path, copy).unwrap();
+            }),
+            ("another process", |path| {
+                let more = [std::fs::read(path).unwrap(), vec![1]].concat();
+                std::fs::write(path, more).unwrap();
+            }),
+        ];
+        for (told, change) in changes {
+            let dir = tempfile::tempdir().unwrap();
+            let mut log = filled(dir.path(), 3);
+            change(&log.active.path);
+            let refusal = log.append(batch(3, 1, 100).into_bytes()).unwrap_err();
+            assert!(refusal.sentence.contains(told), "{refusal}");
+        }
     }
 
     #[test]

@@ -32,7 +32,7 @@ use super::quorum_state::{self, QUORUM_STATE_FILE};
 use super::segment::{Segment, cut, log_path};
 use super::snapshot::{self, SnapshotFile, Summary};
 use crate::raft::{ControlRecord, QuorumState};
-use crate::types::{Epoch, Offset, OffsetAndEpoch};
+use crate::types::{Epoch, NodeId, Offset, OffsetAndEpoch, Uuid};
 
 /// How a partition's directory is opened.
 #[derive(Clone, Debug)]
@@ -340,6 +340,18 @@ fn bootstrap_control(dir: &Path, listing: &Listing) -> Result<Option<Vec<Control
 }
 
 impl Plan {
+    /// The directory of `node` in the newest voter set, if that names directories.
+    pub(crate) fn voter_directory(&self, node: NodeId) -> Option<Uuid> {
+        let base = self.base.iter().flat_map(|(_, records)| records);
+        let behind = self.log.control.iter().map(|(_, record)| record);
+        let voters = base.chain(behind).filter_map(|record| match record {
+            ControlRecord::Voters(voters) => Some(voters),
+            _ => None,
+        });
+        let own = voters.last()?.iter().find(|voter| voter.key.id == node)?;
+        Some(own.key.directory).filter(|id| !id.is_nil())
+    }
+
     /// Puts the directory in order and opens the log.
     ///
     /// # Errors
