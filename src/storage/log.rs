@@ -417,7 +417,8 @@ mod tests {
 
     #[test]
     fn a_log_that_was_removed_replaced_or_written_by_another_takes_nothing_more() {
-        let changes: [(&str, fn(&Path)); 3] = [
+        type Change = fn(&Path);
+        let changes: [(&str, Change); 3] = [
             ("was removed", |path| std::fs::remove_file(path).unwrap()),
             ("was replaced", |path| {
                 let copy = std::fs::read(path).unwrap();

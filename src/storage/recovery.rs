@@ -344,11 +344,14 @@ impl Plan {
     pub(crate) fn voter_directory(&self, node: NodeId) -> Option<Uuid> {
         let base = self.base.iter().flat_map(|(_, records)| records);
         let behind = self.log.control.iter().map(|(_, record)| record);
-        let voters = base.chain(behind).filter_map(|record| match record {
+        let mut voters = base.chain(behind).filter_map(|record| match record {
             ControlRecord::Voters(voters) => Some(voters),
             _ => None,
         });
-        let own = voters.last()?.iter().find(|voter| voter.key.id == node)?;
+        let own = voters
+            .next_back()?
+            .iter()
+            .find(|voter| voter.key.id == node)?;
         Some(own.key.directory).filter(|id| !id.is_nil())
     }
 
