@@ -3,8 +3,10 @@
 
 use std::collections::BTreeMap;
 
+use indexmap::IndexMap;
+
 use super::{client_metrics, group, topic};
-use crate::controller::{Context, View, levels, topic_names};
+use crate::controller::{Context, View, bounded, bounded_items, levels, topic_names};
 use crate::image::{ConfigResource, Image, configs};
 use crate::records::{ClearElrRecord, ConfigRecord, Record, VersionedRecord};
 use crate::types::{ApiError, ErrorCode, NodeId};
@@ -14,6 +16,68 @@ const VALUE_LENGTH_MAX: usize = 32_767;
 
 const MIN_ISR: &str = "min.insync.replicas";
 const CORDONED: &str = "cordoned.log.dirs";
+
+/// The type id of the loggers of a node's process; never stored.
+pub(super) const BROKER_LOGGER: i8 = 8;
+
+/// A resource as a request names it: type and name.
+pub(super) type Named<'a> = (i8, &'a str);
+
+/// A request's changes, each resource by itself.
+pub(super) struct Altered<'a> {
+    /// All records, with those that forget eligible leaders.
+    pub(super) records: Vec<VersionedRecord>,
+    /// What became of each resource: first those that are never stored, then the others.
+    pub(super) outcomes: Vec<(Named<'a>, Result<(), ApiError>)>,
+}
+
+/// Changes every resource of a request by `change`; one that is named twice is refused, loggers
+/// by `logger`.
+///
+/// # Errors
+/// `POLICY_VIOLATION` when the request is too large.
+pub(super) fn each<'a, C: 'a>(
+    view: &View<'_>,
+    resources: impl ExactSizeIterator<Item = (Named<'a>, &'a [C])>,
+    logger: impl Fn(&str) -> ApiError,
+    change: impl Fn(&ConfigResource, &[C]) -> Result<Vec<VersionedRecord>, ApiError>,
+) -> Result<Altered<'a>, ApiError> {
+    bounded_items(resources.len())?;
+    let mut by_resource: IndexMap<Named<'a>, Option<&'a [C]>> = IndexMap::new();
+    let mut outcomes = Vec::with_capacity(resources.len());
+    for (named, altered) in resources {
+        if named.0 == BROKER_LOGGER {
+            outcomes.push((named, Err(logger(named.1))));
+        } else if !is_stored(named.0) {
+            let message = format!("Unknown resource type {}.", named.0);
+            let error = ApiError::new(ErrorCode::UnsupportedVersion, message);
+            outcomes.push((named, Err(error)));
+        } else {
+            by_resource
+                .entry(named)
+                .and_modify(|known| *known = None)
+                .or_insert(Some(altered));
+        }
+    }
+    let mut records = Vec::new();
+    for ((kind, name), altered) in by_resource {
+        let made = match altered {
+            None => {
+                let message = "Duplicate resource.";
+                Err(ApiError::new(ErrorCode::InvalidRequest, message))
+            }
+            Some(altered) => {
+                let name = name.to_owned();
+                change(&ConfigResource { kind, name }, altered)
+            }
+        };
+        outcomes.push(((kind, name), made.map(|made| records.extend(made))));
+        bounded(&records)?;
+    }
+    records.extend(clear_elr(view.image, &records));
+    bounded(&records)?;
+    Ok(Altered { records, outcomes })
+}
 
 /// A key's new value; `None` deletes it.
 pub(super) type Change = (String, Option<String>);

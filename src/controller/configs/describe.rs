@@ -13,15 +13,13 @@ use kafka_protocol::messages::describe_configs_response::{
 use kafka_protocol::messages::{DescribeConfigsRequest, DescribeConfigsResponse};
 use kafka_protocol::protocol::StrBytes;
 
+use super::alter::BROKER_LOGGER;
 use super::definition::{self, Definition, Kind};
 use super::topic::{self, Layers, Source};
 use super::{client_metrics, group, server_keys};
 use crate::controller::{Settings, bounded_items, topic_names};
 use crate::image::{ConfigMap, ConfigResource, Image, configs};
 use crate::types::{ApiError, ErrorCode};
-
-/// Type ids that no image stores.
-const BROKER_LOGGER: i8 = 8;
 
 /// Sources that only some types of resources have.
 const FROM_SUBSCRIPTION: i8 = 7;

@@ -8,13 +8,10 @@ use kafka_protocol::protocol::StrBytes;
 
 use super::definition::{Definition, Kind};
 use super::{alter, server_keys, topic};
-use crate::controller::{Context, Decision, Reply, View, bounded, bounded_items};
+use crate::controller::{Context, Decision, Reply, View};
 use crate::image::{ConfigResource, configs};
 use crate::records::VersionedRecord;
 use crate::types::{ApiError, ErrorCode, NodeId};
-
-/// The type id of the loggers of a node's process; never stored.
-const BROKER_LOGGER: i8 = 8;
 
 /// What happens to one key.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -58,45 +55,26 @@ pub(in crate::controller) fn decide(
     context: &Context,
     request: &IncrementalAlterConfigsRequest,
 ) -> Result<Decision, ApiError> {
-    bounded_items(request.resources.len())?;
-    let mut by_resource: IndexMap<(i8, &str), Option<&[AlterableConfig]>> = IndexMap::new();
-    let mut responses = Vec::with_capacity(request.resources.len());
-    for resource in &request.resources {
-        let key = (resource.resource_type, resource.resource_name.as_str());
-        if key.0 == BROKER_LOGGER {
-            responses.push(response(key, Err(refuse_logger(view, key.1))));
-        } else if !alter::is_stored(key.0) {
-            responses.push(response(key, Err(unknown_type(key.0))));
-        } else {
-            by_resource
-                .entry(key)
-                .and_modify(|known| *known = None)
-                .or_insert(Some(&resource.configs));
-        }
-    }
-    let mut records = Vec::new();
-    for ((kind, name), altered) in by_resource {
-        let made = match altered {
-            None => Err(duplicate()),
-            Some(altered) => {
-                let name = name.to_owned();
-                let resource = ConfigResource { kind, name };
-                operations(altered).and_then(|operations| {
-                    alter_resource(view, context, Subject::Known(&resource), &operations)
-                })
-            }
-        };
-        responses.push(response(
-            (kind, name),
-            made.map(|made| records.extend(made)),
-        ));
-        bounded(&records)?;
-    }
-    records.extend(alter::clear_elr(view.image, &records));
-    bounded(&records)?;
+    let resources = request.resources.iter().map(|resource| {
+        let named = (resource.resource_type, resource.resource_name.as_str());
+        (named, resource.configs.as_slice())
+    });
+    let logger = |name: &str| refuse_logger(view, name);
+    let change = |resource: &ConfigResource, altered: &[AlterableConfig]| {
+        let operations = operations(altered)?;
+        alter_resource(view, context, Subject::Known(resource), &operations)
+    };
+    let alter::Altered {
+        mut records,
+        outcomes,
+    } = alter::each(view, resources, logger, change)?;
     if request.validate_only {
         records.clear();
     }
+    let outcomes = outcomes.into_iter();
+    let responses = outcomes
+        .map(|(named, outcome)| response(named, outcome))
+        .collect();
     let reply = IncrementalAlterConfigsResponse::default().with_responses(responses);
     Ok(Decision::atomic(
         records,
@@ -237,15 +215,6 @@ fn refuse_logger(view: &View<'_>, name: &str) -> ApiError {
         Ok(_) => "Log levels of this controller cannot be changed through the protocol.".into(),
     };
     ApiError::new(ErrorCode::InvalidRequest, message)
-}
-
-pub(super) fn unknown_type(kind: i8) -> ApiError {
-    let message = format!("Unknown resource type {kind}.");
-    ApiError::new(ErrorCode::UnsupportedVersion, message)
-}
-
-pub(super) fn duplicate() -> ApiError {
-    ApiError::new(ErrorCode::InvalidRequest, "Duplicate resource.")
 }
 
 fn response(key: (i8, &str), result: Result<(), ApiError>) -> AlterConfigsResourceResponse {

@@ -6,8 +6,8 @@ use kafka_protocol::messages::alter_configs_response::AlterConfigsResourceRespon
 use kafka_protocol::messages::{AlterConfigsRequest, AlterConfigsResponse};
 use kafka_protocol::protocol::StrBytes;
 
-use super::{alter, incremental};
-use crate::controller::{Context, Decision, Reply, View, bounded, bounded_items};
+use super::alter;
+use crate::controller::{Context, Decision, Reply, View};
 use crate::image::{ConfigResource, configs};
 use crate::records::VersionedRecord;
 use crate::types::{ApiError, ErrorCode};
@@ -21,50 +21,31 @@ pub(in crate::controller) fn decide(
     context: &Context,
     request: &AlterConfigsRequest,
 ) -> Result<Decision, ApiError> {
-    bounded_items(request.resources.len())?;
-    let mut by_resource: IndexMap<(i8, &str), Option<&[AlterableConfig]>> = IndexMap::new();
-    let mut responses = Vec::with_capacity(request.resources.len());
-    for resource in &request.resources {
-        let key = (resource.resource_type, resource.resource_name.as_str());
-        if key.0 == BROKER_LOGGER {
-            let message = "Unknown resource type BROKER_LOGGER";
-            let error = ApiError::new(ErrorCode::InvalidRequest, message);
-            responses.push(response(key, Err(error)));
-        } else if !alter::is_stored(key.0) {
-            responses.push(response(key, Err(incremental::unknown_type(key.0))));
-        } else {
-            by_resource
-                .entry(key)
-                .and_modify(|known| *known = None)
-                .or_insert(Some(&resource.configs));
-        }
-    }
-    let mut records = Vec::new();
-    for ((kind, name), altered) in by_resource {
-        let made = match altered {
-            None => Err(incremental::duplicate()),
-            Some(altered) => {
-                let name = name.to_owned();
-                replace(view, context, &ConfigResource { kind, name }, altered)
-            }
-        };
-        responses.push(response(
-            (kind, name),
-            made.map(|made| records.extend(made)),
-        ));
-        bounded(&records)?;
-    }
-    records.extend(alter::clear_elr(view.image, &records));
-    bounded(&records)?;
+    let resources = request.resources.iter().map(|resource| {
+        let named = (resource.resource_type, resource.resource_name.as_str());
+        (named, resource.configs.as_slice())
+    });
+    let logger = |_: &str| {
+        let message = "Unknown resource type BROKER_LOGGER";
+        ApiError::new(ErrorCode::InvalidRequest, message)
+    };
+    let change = |resource: &ConfigResource, altered: &[AlterableConfig]| {
+        replace(view, context, resource, altered)
+    };
+    let alter::Altered {
+        mut records,
+        outcomes,
+    } = alter::each(view, resources, logger, change)?;
     if request.validate_only {
         records.clear();
     }
+    let outcomes = outcomes.into_iter();
+    let responses = outcomes
+        .map(|(named, outcome)| response(named, outcome))
+        .collect();
     let reply = AlterConfigsResponse::default().with_responses(responses);
     Ok(Decision::atomic(records, Reply::AlterConfigs(reply)))
 }
-
-/// The type id of the loggers of a node's process.
-const BROKER_LOGGER: i8 = 8;
 
 fn replace(
     view: &View<'_>,
