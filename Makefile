@@ -55,7 +55,7 @@ fixtures: java ## record fixtures/ again from real Kafka processes (WHAT=storage
 
 .PHONY: compat
 compat: cargo java ## kraftd beside real Kafka brokers, controllers and tools (T=filter)
-	compat/jars.sh 4.4.0 3.9.2 shell-4.3.1
+	compat/jars.sh 4.4.0 3.9.2 4.0.2 4.1.2 4.2.1 4.3.1 shell-4.3.1
 	cargo test --test compat -- --test-threads=$(COMPAT_THREADS) $(T)
 
 .PHONY: bench

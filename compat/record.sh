@@ -12,7 +12,9 @@ what=${1:-all}
 jars=compat/java/jars
 classes=compat/java/target/classes
 
-compat/jars.sh 4.4.0 3.9.2
+releases="3.9.2 4.0.2 4.1.2 4.2.1 4.3.1 4.4.0"
+
+compat/jars.sh $releases
 compat/classes.sh
 
 if [ "$what" = all ] || [ "$what" = storage ]; then
@@ -26,7 +28,7 @@ if [ "$what" = all ] || [ "$what" = answers ]; then
 fi
 
 if [ "$what" = all ] || [ "$what" = directories ]; then
-  for version in 4.4.0 3.9.2; do
+  for version in $releases; do
     java -Xmx256m -cp "$classes:$jars/$version/*" kraftd.compat.DirectoryRecorder \
       "$PWD/$jars/$version" "$PWD/compat/java/conf" "fixtures/$version"
   done

@@ -14,7 +14,7 @@ use kraftd::records::text::text;
 use kraftd::records::wire::Format;
 use kraftd::records::{ControlRecord, RecordFault, VersionedRecord};
 
-const RELEASES: [&str; 2] = ["3.9.2", "4.4.0"];
+const RELEASES: [&str; 6] = ["3.9.2", "4.0.2", "4.1.2", "4.2.1", "4.3.1", "4.4.0"];
 
 fn fixtures() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures")

@@ -31,12 +31,15 @@ public final class DirectoryRecorder {
     private final Path conf;
     private final Path target;
     private final boolean newest;
+    private final boolean old;
 
     private DirectoryRecorder(String[] args) {
         jars = Path.of(args[0]);
         conf = Path.of(args[1]);
         target = Path.of(args[2]);
-        newest = !jars.getFileName().toString().startsWith("3.");
+        String release = jars.getFileName().toString();
+        newest = release.equals("4.4.0");
+        old = release.startsWith("3.");
     }
 
     /** Arguments: jars (a folder named as the release), logging configurations, target folder. */
@@ -53,9 +56,11 @@ public final class DirectoryRecorder {
         format("initial-controllers", true, "--initial-controllers",
             "1@localhost:9093:JEXY6aqzQY-32P5TStzaFg,2@localhost:9094:MvDxzVmcRsaTz33bUuRU6A,"
                 + "3@localhost:9095:07R5amHmR32VDA6jHkGbTA");
-        if (newest) {
+        if (!old) {
             format("no-initial-controllers", true, "--no-initial-controllers");
             format("standalone-3.9", true, "--standalone", "--release-version", "3.9-IV0");
+        }
+        if (newest) {
             format("standalone-4.3", true, "--standalone", "--release-version", "4.3-IV0");
             format("static-voters-3.3", false, "--release-version", "3.3-IV3");
             format("standalone-scram", true, "--standalone", "--add-scram",
