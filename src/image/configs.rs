@@ -1,8 +1,10 @@
 //! Dynamic configurations: (resource type, name) -> key -> value.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
+use super::diff::{Change, ConfigKey, merge_sorted};
 use super::index::{Index, hash_of};
 use super::intern::Pool;
 use super::slots::Slots;
@@ -181,6 +183,24 @@ impl Configs {
             }
             (None, None) => {}
         }
+    }
+
+    /// The keys that differ, in order of type, name and key. What is in memory that both share is
+    /// passed over.
+    pub(super) fn diff<'a>(&'a self, other: &'a Self) -> Vec<Change<ConfigKey<'a>, &'a str>> {
+        let rows = self.slots.differing(&other.slots);
+        let mut names = BTreeSet::new();
+        for (ours, theirs) in rows {
+            let both = [ours, theirs].into_iter().flatten();
+            names.extend(both.map(|row| (row.kind, &*row.name)));
+        }
+        let pairs = |map: Option<&'a ConfigMap>| map.into_iter().flat_map(ConfigMap::iter);
+        let changes = names.into_iter().flat_map(|(kind, name)| {
+            let (ours, theirs) = (self.get(kind, name), other.get(kind, name));
+            let keys = merge_sorted(pairs(ours), pairs(theirs), |a, b| a == b);
+            keys.map(move |change| change.map_key(|key| ConfigKey { kind, name, key }))
+        });
+        changes.collect()
     }
 
     /// Removes a resource with all its keys.

@@ -24,6 +24,7 @@ mod brokers;
 mod check;
 pub mod configs;
 mod controllers;
+pub mod diff;
 mod emit;
 mod features;
 mod index;
@@ -295,7 +296,7 @@ impl PartialEq for Image {
             && self.zk_migration == other.zk_migration
             && self.brokers == other.brokers
             && self.controllers == other.controllers
-            && self.quotas == other.quotas
+            && quotas::same(&self.quotas, &other.quotas)
             && self.next_producer_id == other.next_producer_id
             && self.acls == other.acls
             && self.scram == other.scram

@@ -43,6 +43,16 @@ impl<T> Slots<T> {
         self.table.iter().flatten()
     }
 
+    /// What is in the slots that are not in memory which both share: ours and theirs, `None` where
+    /// there is nothing.
+    pub(super) fn differing<'a>(
+        &'a self,
+        other: &'a Self,
+    ) -> impl Iterator<Item = (Option<&'a T>, Option<&'a T>)> {
+        let positions = self.table.differing(&other.table);
+        positions.map(|at| (self.get(at), other.get(at)))
+    }
+
     /// True when both hold the same memory.
     pub(super) fn is_same(&self, other: &Self) -> bool {
         self.table.is_same(&other.table)

@@ -61,6 +61,29 @@ impl<T> Table<T> {
         one.iter().chain(many.iter().flat_map(|chunk| chunk.iter()))
     }
 
+    /// The positions of either table whose values are not in memory that both share, ascending.
+    pub(super) fn differing(&self, other: &Self) -> impl Iterator<Item = usize> {
+        let (ours, theirs) = (self.chunks(), other.chunks());
+        let chunks = 0..ours.len().max(theirs.len());
+        let chunks = chunks.map(|at| (at, ours.get(at), theirs.get(at)));
+        chunks.flat_map(|(at, ours, theirs)| {
+            let length = match (ours, theirs) {
+                (Some(ours), Some(theirs)) if Arc::ptr_eq(ours, theirs) => 0,
+                _ => ours
+                    .map_or(0, |chunk| chunk.len())
+                    .max(theirs.map_or(0, |chunk| chunk.len())),
+            };
+            at * CHUNK..at * CHUNK + length
+        })
+    }
+
+    fn chunks(&self) -> &[Arc<Vec<T>>] {
+        match &self.chunks {
+            Chunks::One(chunk) => std::slice::from_ref(chunk),
+            Chunks::Many(spine) => spine,
+        }
+    }
+
     /// True when both are the same memory, so that a comparison by value can be left out.
     pub(super) fn is_same(&self, other: &Self) -> bool {
         match (&self.chunks, &other.chunks) {

@@ -104,6 +104,23 @@ impl Topic {
             .chain(sparse.map(|(index, row)| (PartitionId(*index), row)))
     }
 
+    /// The indexes of all rows of either that are not in memory which both share, in any order
+    /// and maybe twice.
+    pub(super) fn differing<'a>(&'a self, other: &'a Self) -> impl Iterator<Item = i32> + 'a {
+        let shared = match (&self.sparse, &other.sparse) {
+            (None, None) => true,
+            (Some(ours), Some(theirs)) => Arc::ptr_eq(ours, theirs),
+            (Some(_), None) | (None, Some(_)) => false,
+        };
+        let sparse = [&self.sparse, &other.sparse];
+        let sparse = sparse.into_iter().filter(move |_| !shared).flatten();
+        let dense = self.dense.differing(&other.dense);
+        // Rows are numbered with i32.
+        dense
+            .map(|at| at as i32)
+            .chain(sparse.flat_map(|rows| rows.keys().copied()))
+    }
+
     /// Sets a row, new or not. Returns whether it is new.
     fn set_row(&mut self, index: u32, row: PartitionRow) -> bool {
         if let Some(known) = self.dense.get_mut(index as usize) {
@@ -240,6 +257,18 @@ impl Topics {
         {
             self.partition_count += 1;
         }
+    }
+
+    pub(super) fn by_name(&self, name: &str) -> Option<&Topic> {
+        self.slot(self.find_name(name)?)
+    }
+
+    /// What is in the slots that are not in memory which both share: ours and theirs.
+    pub(super) fn differing<'a>(
+        &'a self,
+        other: &'a Self,
+    ) -> impl Iterator<Item = (Option<&'a Topic>, Option<&'a Topic>)> {
+        self.slots.differing(&other.slots)
     }
 
     /// True when both hold the same memory.

@@ -1,7 +1,7 @@
 //! What each record does to an image, and the laws under random records.
 
 mod cluster;
-mod random;
+pub(super) mod random;
 mod topics;
 
 use super::*;

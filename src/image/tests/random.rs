@@ -12,7 +12,7 @@ use crate::types::{SplitMix, ids};
 
 const NAMES: [&str; 6] = ["a.b", "a_b", "orders", "x.y.z", "x_y.z", "events"];
 
-fn feature(name: &str, level: i16) -> Record {
+pub(in crate::image) fn feature(name: &str, level: i16) -> Record {
     FeatureLevelRecord {
         name: name.to_owned(),
         feature_level: level,
@@ -22,7 +22,7 @@ fn feature(name: &str, level: i16) -> Record {
 }
 
 /// An image of the newest level, so that a snapshot can hold everything.
-fn newest() -> Image {
+pub(in crate::image) fn newest() -> Image {
     let mut image = Image::empty();
     for record in [
         feature("metadata.version", 33),
@@ -39,7 +39,7 @@ fn pick(rng: &mut SplitMix, list: &[i32]) -> Vec<i32> {
 }
 
 /// A record that a controller could have written on `image`.
-fn sane(image: &Image, rng: &mut SplitMix) -> Record {
+pub(in crate::image) fn sane(image: &Image, rng: &mut SplitMix) -> Record {
     let topics: Vec<_> = image.topics().collect();
     let some_topic = match topics.len() {
         0 => None,
@@ -150,7 +150,7 @@ fn changed_partition(topic: TopicRef<'_>, rng: &mut SplitMix) -> Record {
 }
 
 /// A random record of any type, whose keys are narrowed so that some of them meet.
-fn any_record(rng: &mut SplitMix) -> Record {
+pub(in crate::image) fn any_record(rng: &mut SplitMix) -> Record {
     let index = rng.below(Record::TYPES.len() as u64) as usize;
     let mut record = Record::arbitrary(rng, index, Record::TYPES[index].version_max);
     let topic = Uuid::from_u128(u128::from(rng.below(4)));
@@ -195,7 +195,7 @@ fn any_record(rng: &mut SplitMix) -> Record {
     record
 }
 
-fn emitted(image: &Image) -> (Vec<VersionedRecord>, Losses) {
+pub(in crate::image) fn emitted(image: &Image) -> (Vec<VersionedRecord>, Losses) {
     let mut records = Vec::new();
     let losses = image.emit(&mut |record| records.push(record));
     (records, losses)
