@@ -170,6 +170,11 @@ impl Node {
         let refused = match chunk {
             SnapshotChunk::NotFound => ErrorCode::SnapshotNotFound,
             SnapshotChunk::OutOfRange => ErrorCode::PositionOutOfRange,
+            // A follower tries again after a while (an error that it does not know how to handle).
+            SnapshotChunk::Failed(sentence) => {
+                tracing::error!("a snapshot cannot be served: {sentence}");
+                ErrorCode::KafkaStorageError
+            }
             SnapshotChunk::Bytes { size, bytes } => {
                 let answer = Answer::Snapshot {
                     response,

@@ -117,6 +117,16 @@ macro_rules! records {
 }
 
 impl Record {
+    /// True for the marks of a metadata transaction (KIP-868): its begin, end and abort. They
+    /// belong to the log and are never part of a snapshot.
+    #[must_use]
+    pub const fn is_transaction_mark(&self) -> bool {
+        matches!(
+            self,
+            Self::BeginTransaction(_) | Self::EndTransaction(_) | Self::AbortTransaction(_)
+        )
+    }
+
     /// The number in front of the record.
     #[must_use]
     pub const fn api_key(&self) -> u32 {

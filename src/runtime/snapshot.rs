@@ -33,10 +33,55 @@ pub(super) fn load(dir: &Path, id: OffsetAndEpoch) -> Result<Image, String> {
             };
             let value = record.value.clone().unwrap_or_default();
             let decoded = VersionedRecord::decode(&value).map_err(|fault| at(&fault))?;
+            if decoded.record.is_transaction_mark() {
+                return Err(at(&format!(
+                    "{} has no place in a snapshot, which holds what was committed as a whole",
+                    decoded.record.record_type().name
+                )));
+            }
             image
                 .replay(&decoded.record, offset)
                 .map_err(|fault| at(&fault))?;
         }
     }
     Ok(image)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::records::{BeginTransactionRecord, EndTransactionRecord, Record};
+    use crate::storage::snapshot::SnapshotWriter;
+    use crate::types::{Epoch, Offset, Timestamp};
+
+    #[test]
+    fn marks_of_a_transaction_are_refused() {
+        let id = OffsetAndEpoch {
+            offset: Offset(9),
+            epoch: Epoch(2),
+        };
+        let begin = Record::from(BeginTransactionRecord::default());
+        let end = Record::from(EndTransactionRecord::default());
+        for (marks, allowed) in [
+            (vec![], true),
+            (vec![begin.clone()], false),
+            (vec![begin, end.clone()], false),
+            (vec![end], false),
+        ] {
+            let dir = tempfile::tempdir().unwrap();
+            let mut writer =
+                SnapshotWriter::create(dir.path(), id, Timestamp(1), Timestamp(1), &[]).unwrap();
+            for mark in marks {
+                writer.push(&mark.at(0)).unwrap();
+            }
+            writer.finish().unwrap();
+            match load(dir.path(), id) {
+                Ok(_) => assert!(allowed),
+                Err(sentence) => {
+                    assert!(!allowed, "{sentence}");
+                    assert!(sentence.contains("no place in a snapshot"), "{sentence}");
+                }
+            }
+        }
+    }
 }

@@ -55,6 +55,18 @@ pub(crate) fn read(path: &Path) -> Result<Found> {
     Ok(newest.map_or(Found::Damaged, Found::Mark))
 }
 
+/// The sentence about a file without a good slot. A crash does not leave that: each write touches
+/// one slot, and the file is made under another name.
+pub(crate) fn unreadable(path: &Path) -> String {
+    format!(
+        "{} is damaged: neither of its two slots has a good checksum, so it is not known any more \
+         what is committed, and records that were lost would go unnoticed. Run `kraftd fsck` on \
+         the directory; if it finds nothing else, delete this file, and the next start writes a \
+         new one.",
+        path.display()
+    )
+}
+
 /// The open file, for updates in place.
 #[derive(Debug)]
 pub(crate) struct CommitFile {

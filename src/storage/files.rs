@@ -224,7 +224,11 @@ impl Reads {
                 position,
                 max_bytes,
             } => {
-                let chunk = self.read_snapshot(id, position, max_bytes)?;
+                // Nothing was lost by a read, and this node needs the file only at its next start,
+                // which looks at it again: a follower is refused, the process goes on.
+                let chunk = self
+                    .read_snapshot(id, position, max_bytes)
+                    .unwrap_or_else(|fault| SnapshotChunk::Failed(fault.sentence));
                 self.teller.tell(Completion::SnapshotRead { token, chunk });
             }
             _ => {}
@@ -239,7 +243,9 @@ impl Reads {
         max_bytes: usize,
     ) -> Result<SnapshotChunk> {
         let path = snapshot::path(&self.options.dir, id);
-        if id == OffsetAndEpoch::BOOTSTRAP || !path.exists() {
+        // Anything but a plain "no such file" is for the reader to tell.
+        let is_gone = matches!(path.try_exists(), Ok(false)) || id == OffsetAndEpoch::BOOTSTRAP;
+        if is_gone {
             return Ok(SnapshotChunk::NotFound);
         }
         SnapshotFile::open(&path)?.read(position, max_bytes)

@@ -362,7 +362,7 @@ pub(crate) fn remove_producer_snapshots_above(dir: &Path, end: Offset) -> Result
 mod tests {
     use super::*;
     use crate::storage::recovery::OpenOptions;
-    use crate::storage::testing::{batch, batch_at, open, options};
+    use crate::storage::testing::{batch, batch_at, first_of_epoch, open, options};
 
     /// Segments of about ten batches.
     fn small(dir: &Path) -> OpenOptions {
@@ -376,8 +376,12 @@ mod tests {
     fn filled(dir: &Path, count: i64) -> Log {
         let (mut log, _) = open(&small(dir)).unwrap();
         for offset in 0..count {
-            log.append(batch(offset, 1 + (offset / 10) as i32, 100).into_bytes())
-                .unwrap();
+            let epoch = 1 + (offset / 10) as i32;
+            let next = match offset % 10 {
+                0 => first_of_epoch(offset, epoch, 100),
+                _ => batch(offset, epoch, 100),
+            };
+            log.append(next.into_bytes()).unwrap();
         }
         log.sync().unwrap();
         log
@@ -524,7 +528,8 @@ mod tests {
             log.truncate(Offset(end)).unwrap();
             assert_eq!(read_all(&log), (0..end).collect::<Vec<_>>());
             assert_eq!(log.epochs().len() as i64, (end + 9) / 10);
-            log.append(batch(end, 9, 100).into_bytes()).unwrap();
+            log.append(first_of_epoch(end, 9, 100).into_bytes())
+                .unwrap();
             log.sync().unwrap();
             assert_eq!(read_all(&log), (0..=end).collect::<Vec<_>>());
             crate::storage::testing::vote(&small(dir.path()));

@@ -176,6 +176,8 @@ pub enum SnapshotChunk {
         /// The bytes.
         bytes: Bytes,
     },
+    /// The file is there and cannot be read; the sentence says why. The others can be served.
+    Failed(String),
 }
 
 /// What was found on disk at start, after repair of a torn tail.

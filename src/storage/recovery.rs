@@ -91,6 +91,7 @@ pub(crate) fn examine(options: &OpenOptions) -> Result<Plan> {
         return Err(rot(&log_path(dir, base), &what));
     }
     check_reach(dir, &listing, &log, restart_at, &mark)?;
+    check_vote(dir, &log, quorum_state.as_ref())?;
     let (ids, summary) = split(snapshots);
     let base = match (ids.last(), summary) {
         (Some(id), Some(summary)) => Some((id.offset.prev(), summary.control)),
@@ -140,14 +141,11 @@ fn read_mark(options: &OpenOptions) -> Result<CommitMark> {
     };
     match commit_file::read(&path)? {
         Found::Absent => Ok(nothing),
-        Found::Damaged => {
-            warn!(
-                file = %path.display(),
-                "the commit mark cannot be read, so nothing is known to be committed; \
-                 a new one is written"
-            );
-            Ok(nothing)
-        }
+        Found::Damaged => Err(StorageFault::new(
+            FaultKind::Damaged,
+            &path,
+            commit_file::unreadable(&path),
+        )),
         Found::Mark(mark) if mark.cluster_id != options.cluster_id => {
             let sentence = format!(
                 "{} holds metadata of cluster {}, but meta.properties says cluster.id {}: put the \
@@ -324,6 +322,26 @@ fn check_reach(
         return Err(rot(&path, &what));
     }
     Ok(())
+}
+
+/// Refuses a quorum-state that is older than the log: its vote is not the last one.
+fn check_vote(dir: &Path, log: &FoundLog, state: Option<&QuorumState>) -> Result<()> {
+    let (Some(state), Some(&(epoch, start))) = (state, log.epochs.last()) else {
+        return Ok(());
+    };
+    if state.epoch >= epoch {
+        return Ok(());
+    }
+    let path = dir.join(QUORUM_STATE_FILE);
+    let sentence = format!(
+        "{} has epoch {}, but the log has epoch {epoch} from offset {start} on: the file is an old \
+         copy, or the epoch in the log is damaged. Restore what is damaged; if the file is an old \
+         copy, delete it and start once with --accept-lost-vote if no election took place since it \
+         was lost.",
+        path.display(),
+        state.epoch
+    );
+    Err(StorageFault::new(FaultKind::Damaged, &path, sentence))
 }
 
 /// The control records of the bootstrap snapshot, if there is one that is not empty.

@@ -12,6 +12,7 @@ use super::recovery::{self, OpenOptions};
 use super::{Recovered, quorum_state};
 use crate::raft::QuorumState;
 use crate::records::batch::{Batch, BatchBuilder};
+use crate::records::control::LeaderChange;
 use crate::types::{Epoch, Offset, Timestamp};
 
 /// A batch of one record with a value of `size` bytes.
@@ -25,6 +26,24 @@ pub(super) fn batch_at(offset: i64, epoch: i32, size: usize, timestamp: i64) -> 
     // Bytes that differ from place to place and are never zero.
     let value: Vec<u8> = (0..size).map(|at| (at % 251) as u8 + 1).collect();
     builder.push(None, Some(&value));
+    builder.build()
+}
+
+/// The batch that a new leader begins its epoch with. It is as large as [`batch`] makes one for
+/// `size`, from 16 on.
+pub(super) fn first_of_epoch(offset: i64, epoch: i32, size: usize) -> Batch {
+    let mut change = LeaderChange {
+        leader_id: 1,
+        ..LeaderChange::default()
+    };
+    // The key and the fields take 13 bytes of `size`; a tag that nobody knows takes the rest.
+    if let Some(rest) = size.checked_sub(15).filter(|rest| *rest > 0) {
+        let padding = vec![7; rest - usize::from(rest > 127)];
+        change.unknown_tags.push(9, padding.into()).unwrap();
+    }
+    let mut builder =
+        BatchBuilder::control(Offset(offset), Epoch(epoch), Timestamp(1_000 + offset));
+    builder.push_control(&change.into()).unwrap();
     builder.build()
 }
 
@@ -60,7 +79,7 @@ pub(super) fn open(options: &OpenOptions) -> Result<(Log, Recovered)> {
 /// A node that took part in a quorum: it has a quorum-state.
 pub(super) fn vote(options: &OpenOptions) {
     let state = QuorumState {
-        epoch: Epoch(9),
+        epoch: Epoch(1000),
         kraft_version: 1,
         ..QuorumState::default()
     };

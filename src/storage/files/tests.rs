@@ -56,7 +56,10 @@ impl Running {
     fn save_state(&self) {
         self.disk.submit(Command::SaveQuorumState {
             token: Token(1000),
-            state: QuorumState::default(),
+            state: QuorumState {
+                epoch: Epoch(1),
+                ..QuorumState::default()
+            },
         });
     }
 
@@ -94,7 +97,8 @@ fn writes_complete_in_order_and_survive_a_clean_stop() {
     let again = start(dir.path());
     assert_eq!(again.recovered.log_end, Offset(100));
     assert_eq!(again.recovered.commit.unwrap().offset, Offset(100));
-    assert_eq!(again.recovered.quorum_state, Some(QuorumState::default()));
+    let state = again.recovered.quorum_state.as_ref();
+    assert_eq!(state.map(|state| state.epoch), Some(Epoch(1)));
     again.close();
 }
 
@@ -280,4 +284,35 @@ fn a_panic_while_a_snapshot_is_written_ends_the_disk() {
     running.disk.submit(order(State::Broken));
     let last = running.completions.iter().last();
     assert!(matches!(last, Some(Completion::Failed(_))), "{last:?}");
+}
+
+#[test]
+fn a_snapshot_that_cannot_be_read_is_told_and_the_disk_goes_on() {
+    let running = fresh();
+    let dir = options(running._dir.as_ref().unwrap().path()).dir;
+    let read = |offset| {
+        running.disk.submit(Command::ReadSnapshot {
+            token: Token(7),
+            id: OffsetAndEpoch {
+                offset: Offset(offset),
+                epoch: Epoch(1),
+            },
+            position: 0,
+            max_bytes: 100,
+        });
+        match running.next() {
+            Completion::SnapshotRead { chunk, .. } => chunk,
+            other => panic!("{other:?}"),
+        }
+    };
+    // A link to itself: there is something, and it cannot be read, not even by root.
+    let name = "00000000000000000005-0000000001.checkpoint";
+    std::os::unix::fs::symlink(dir.join(name), dir.join(name)).unwrap();
+    match read(5) {
+        SnapshotChunk::Failed(sentence) => assert!(sentence.contains(name), "{sentence}"),
+        other => panic!("{other:?}"),
+    }
+    assert!(matches!(read(6), SnapshotChunk::NotFound));
+    running.append(0);
+    assert!(matches!(running.next(), Completion::Appended(_)));
 }

@@ -99,14 +99,50 @@ impl FoundLog {
             );
             return Err(rot(path, &what));
         }
+        let control = match batch.is_control() {
+            true => control::records(path, batch)?,
+            false => Vec::new(),
+        };
+        if let Some(what) = self.check_begin(position, batch, &control) {
+            return Err(rot(path, &what));
+        }
         if self.last_epoch() != Some(batch.epoch()) {
             self.epochs.push((batch.epoch(), batch.base_offset()));
         }
-        if batch.is_control() {
-            self.control.extend(control::records(path, batch)?);
-        }
+        self.control.extend(control);
         self.end = batch.end_offset();
         Ok(())
+    }
+
+    /// A leader begins its epoch with a leader change and writes no other (KIP-595). So the epoch
+    /// in a batch's header, which no checksum covers, is wrong where one comes without the other.
+    fn check_begin(
+        &self,
+        position: u64,
+        batch: &Batch,
+        control: &[(Offset, ControlRecord)],
+    ) -> Option<String> {
+        let last = self.last_epoch()?;
+        let is_change = |(_, record): &(Offset, ControlRecord)| {
+            matches!(record, ControlRecord::LeaderChange { .. })
+        };
+        let place = format!(
+            "the batch at byte {position} (offset {})",
+            batch.base_offset()
+        );
+        match (
+            batch.epoch() == last,
+            control.first().is_some_and(is_change),
+        ) {
+            (true, true) => Some(format!(
+                "{place} is a leader change in the middle of epoch {last}"
+            )),
+            (false, false) => Some(format!(
+                "{place} has epoch {}, follows epoch {last} and is no leader change",
+                batch.epoch()
+            )),
+            _ => None,
+        }
     }
 }
 

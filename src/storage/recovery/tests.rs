@@ -9,7 +9,7 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::storage::snapshot::SnapshotWriter;
-use crate::storage::testing::{batch, contents, copy, open, options, vote};
+use crate::storage::testing::{batch, contents, copy, first_of_epoch, open, options, vote};
 use crate::types::Timestamp;
 
 /// A directory with 30 batches of one record, epochs 1 to 3, closed by a crash.
@@ -19,7 +19,11 @@ fn crashed() -> (TempDir, OpenOptions) {
     let (mut log, _) = open(&options).unwrap();
     for offset in 0..30 {
         let epoch = 1 + (offset / 10) as i32;
-        log.append(batch(offset, epoch, 50).into_bytes()).unwrap();
+        let next = match offset % 10 {
+            0 => first_of_epoch(offset, epoch, 50),
+            _ => batch(offset, epoch, 50),
+        };
+        log.append(next.into_bytes()).unwrap();
     }
     log.sync().unwrap();
     vote(&options);
@@ -77,6 +81,7 @@ const BATCH: usize = 61 + 57;
 #[test]
 fn the_batches_of_these_tests_have_the_size_that_they_count_with() {
     assert_eq!(batch(29, 3, 50).size(), BATCH);
+    assert_eq!(first_of_epoch(20, 3, 50).size(), BATCH);
 }
 
 #[test]
@@ -310,6 +315,42 @@ fn an_empty_or_later_quorum_state_is_refused() {
 }
 
 #[test]
+fn a_quorum_state_older_than_the_log_is_refused() {
+    let (_dir, options) = crashed();
+    let state = QuorumState {
+        epoch: Epoch(2),
+        ..QuorumState::default()
+    };
+    quorum_state::write(&options.dir.join(QUORUM_STATE_FILE), &state).unwrap();
+    let words = [
+        "has epoch 2",
+        "epoch 3 from offset 20",
+        "--accept-lost-vote",
+    ];
+    refused(&options, FaultKind::Damaged, &words);
+}
+
+#[test]
+fn an_epoch_begins_with_a_leader_change_and_has_no_other() {
+    let (_dir, options) = crashed();
+    let set = |at: usize, epoch: u8| move |bytes: &mut Vec<u8>| bytes[at * BATCH + 15] = epoch;
+    // Neither is out of order with its neighbours: the last batch of epoch 1 and the first of 2.
+    for (at, epoch, words) in [
+        (9, 2, ["offset 9", "has epoch 2", "no leader change"]),
+        (
+            10,
+            1,
+            ["offset 10", "leader change in the middle", "epoch 1"],
+        ),
+    ] {
+        damage(&log_file(&options), set(at, epoch));
+        refused(&options, FaultKind::Damaged, &words);
+        damage(&log_file(&options), set(at, 3 - epoch));
+    }
+    assert!(open(&options).is_ok());
+}
+
+#[test]
 fn another_cluster_id_is_refused() {
     let (_dir, mut options) = crashed();
     committed(&options, 5, 1);
@@ -326,9 +367,19 @@ fn another_cluster_id_is_refused() {
 }
 
 #[test]
-fn a_damaged_commit_mark_is_not_an_obstacle() {
+fn a_commit_mark_that_cannot_be_read_is_refused_until_it_is_deleted() {
     let (_dir, options) = crashed();
-    fs::write(options.dir.join(COMMIT_FILE), b"rubbish").unwrap();
+    committed(&options, 30, 3);
+    let path = options.dir.join(COMMIT_FILE);
+    // One slot is what a torn write leaves.
+    damage(&path, |bytes| bytes[20] ^= 1);
+    assert_eq!(open(&options).unwrap().1.commit, Some(id(30, 3)));
+    for rubbish in [&b""[..], b"rubbish", &[0; 1024]] {
+        fs::write(&path, rubbish).unwrap();
+        let words = ["kraftd-commit", "kraftd fsck", "delete this file"];
+        refused(&options, FaultKind::Damaged, &words);
+    }
+    fs::remove_file(&path).unwrap();
     assert_eq!(open(&options).unwrap().1.commit, None);
 }
 

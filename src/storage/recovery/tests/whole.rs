@@ -8,7 +8,9 @@ use proptest::prelude::*;
 use super::super::*;
 use super::{id, log_file};
 use crate::records::batch::Batch;
-use crate::storage::testing::{batch, contents, copy, fixture, open, options, vote};
+use crate::storage::testing::{
+    batch, contents, copy, first_of_epoch, fixture, open, options, vote,
+};
 
 const LIVED: [&str; 8] = [
     "3.9.2/lived/dynamic-killed",
@@ -145,7 +147,12 @@ impl Run {
         match *step {
             Step::Append { size, next_epoch } => {
                 self.epoch += i32::from(next_epoch);
-                let batch = batch(self.model.len() as i64, self.epoch, size);
+                let offset = self.model.len() as i64;
+                let last = self.model.last().map(Batch::epoch);
+                let batch = match last.is_some_and(|last| last.0 != self.epoch) {
+                    true => first_of_epoch(offset, self.epoch, size),
+                    false => batch(offset, self.epoch, size),
+                };
                 self.log.append(batch.bytes().clone()).unwrap();
                 self.model.push(batch);
             }
