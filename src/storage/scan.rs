@@ -13,7 +13,7 @@ use crate::types::Offset;
 const WINDOW_BYTES: u64 = 1 << 20;
 
 /// How many bytes of candidates are summed up in a search before it gives up and calls it found.
-const SEARCH_BYTES_MAX: u64 = 256 << 20;
+pub(crate) const SEARCH_BYTES_MAX: u64 = 256 << 20;
 
 /// What comes next in a file.
 #[derive(Debug)]
@@ -44,6 +44,11 @@ impl<'a> BatchScan<'a> {
             end,
             window: Bytes::new(),
         }
+    }
+
+    /// Where the next batch begins, or the bytes that are none.
+    pub(crate) const fn position(&self) -> u64 {
+        self.position
     }
 
     /// Goes one batch further. After `End` or `Bad` it stays where it is.
@@ -95,15 +100,15 @@ pub(crate) fn read_at(file: &File, position: u64, bytes: u64) -> io::Result<Byte
 
 /// Looks for a whole batch with a good checksum and a base offset of at least `offset` that begins
 /// anywhere in `file[from..end]`. Lengths inside bad bytes are not to be trusted, so every position
-/// is tried. When bytes are so strange that trying becomes too costly, the answer is the candidate
-/// at hand: doubt counts as found.
+/// is tried. When bytes are so strange that trying costs more than `budget` (in bytes summed up),
+/// the answer is the candidate at hand: doubt counts as found, and the budget is 0.
 pub(crate) fn find_batch(
     file: &File,
     from: u64,
     end: u64,
     offset: Offset,
+    budget: &mut u64,
 ) -> io::Result<Option<(u64, BatchHeader)>> {
-    let mut budget = SEARCH_BYTES_MAX;
     let mut start = from;
     while start + HEADER_BYTES as u64 <= end {
         let bytes = (end - start).min(WINDOW_BYTES);
@@ -118,10 +123,11 @@ pub(crate) fn find_batch(
             if header.base_offset < offset || size > end - position {
                 continue;
             }
-            if size > budget {
+            if size > *budget {
+                *budget = 0;
                 return Ok(Some((position, header)));
             }
-            budget -= size;
+            *budget -= size;
             let bytes = read_at(file, position, size)?;
             if Batch::parse(bytes).is_ok_and(|batch| batch.verify_crc().is_ok()) {
                 return Ok(Some((position, header)));
@@ -186,10 +192,13 @@ mod tests {
             bytes.extend_from_slice(good.bytes());
             let (_dir, file) = write_file(&bytes);
             let end = bytes.len() as u64;
-            let found = find_batch(&file, 0, end, Offset(7)).unwrap().unwrap();
-            assert_eq!(found.0, shift as u64);
-            assert!(find_batch(&file, 0, end, Offset(8)).unwrap().is_none());
-            assert!(find_batch(&file, 0, end - 1, Offset(7)).unwrap().is_none());
+            let find = |end, offset| {
+                let mut budget = SEARCH_BYTES_MAX;
+                find_batch(&file, 0, end, Offset(offset), &mut budget).unwrap()
+            };
+            assert_eq!(find(end, 7).unwrap().0, shift as u64);
+            assert!(find(end, 8).is_none());
+            assert!(find(end - 1, 7).is_none());
         }
     }
 }

@@ -1,37 +1,26 @@
 //! The segments as they are found: every batch looked at, and bad bytes judged.
 //!
-//! A **torn tail** is what a crash leaves: bad bytes at the end of the log, with no whole batch
-//! behind them, and nothing there that is known to have been durable. It is cut. Anything else
-//! is **rot**: the bytes were good once and the disk changed them. Cutting rot would lose committed
-//! records, so it is refused.
-//!
-//! One crash looks like rot: the batches of one unsynced write may reach the disk in any order, so
-//! that a whole batch is behind pages that were never written. Such pages are zeros, which a
-//! changed bit is not, and they are near the end.
+//! A torn tail ([`judge`](super::super::judge) says what that is) with nothing in it that is known
+//! to have been durable is cut. Cutting rot would lose committed records, so it is refused.
 
 use std::collections::BTreeSet;
 use std::fs::File;
-use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
 use super::super::control;
 use super::super::fault::{FaultKind, IoContext as _, Result, StorageFault};
 use super::super::index::Index;
+use super::super::judge::find_behind;
 use super::super::log::ScannedSegment;
-use super::super::scan::{BatchScan, Next, find_batch};
+use super::super::scan::{BatchScan, Next, SEARCH_BYTES_MAX};
 use super::super::segment::log_path;
 use crate::raft::ControlRecord;
-use crate::records::batch::{BATCH_BYTES_MAX, Batch, BatchFault};
+use crate::records::batch::{Batch, BatchFault};
 use crate::types::{Epoch, Offset};
 
 /// What helps against rot.
 pub(super) const RESTORE: &str = "Restore the directory from a good copy, or, if the other voters \
      are a majority without this node, move it away and let the node be refilled from them.";
-
-const PAGE_BYTES: u64 = 4096;
-
-/// The most that a hole can have behind it: what is written between two syncs.
-const UNSYNCED_BYTES_MAX: u64 = 2 * BATCH_BYTES_MAX as u64;
 
 /// A torn tail.
 #[derive(Clone, Debug)]
@@ -227,26 +216,18 @@ fn read_segment(log: &mut FoundLog, found: &Found) -> Result<Option<(u64, BatchF
 /// Says whether bad bytes at `position` of the first of `files` are a torn tail.
 fn judge(log: &FoundLog, files: &[Found], position: u64, fault: BatchFault) -> Result<Cut> {
     let damaged = &files[0];
-    for (at, found) in files.iter().enumerate() {
-        let from = if at == 0 { position + 1 } else { 0 };
-        let behind =
-            find_batch(&found.file, from, found.bytes, log.end).context("read", &found.path)?;
-        let Some((place, header)) = behind else {
-            continue;
-        };
-        let is_last = files.len() == 1;
-        if is_last
-            && found.bytes - position <= UNSYNCED_BYTES_MAX
-            && has_hole(&found.file, position, place).context("read", &found.path)?
-        {
-            break;
-        }
+    let pieces: Vec<(&File, u64)> = files.iter().map(|it| (&it.file, it.bytes)).collect();
+    let mut budget = SEARCH_BYTES_MAX;
+    let behind =
+        find_behind(&pieces, position, log.end, &mut budget).context("read", &damaged.path)?;
+    if let Some(behind) = behind.filter(|behind| !behind.torn) {
         let what = format!(
             "the batch at byte {position} (offset {}) is bad ({fault}), but whole batches follow, \
-             the first at byte {place} of {} (offset {})",
+             the first at byte {} of {} (offset {})",
             log.end,
-            found.path.display(),
-            header.base_offset
+            behind.position,
+            files[behind.file].path.display(),
+            behind.offset
         );
         return Err(rot(&damaged.path, &what));
     }
@@ -258,24 +239,6 @@ fn judge(log: &FoundLog, files: &[Found], position: u64, fault: BatchFault) -> R
         torn_bytes: damaged.bytes - position + behind,
         fault,
     })
-}
-
-/// Whether a page in `file[from..to]` was never written: all zeros, from its begin (or from `from`,
-/// if that is inside it and far enough from the end for a batch to show) to its end.
-fn has_hole(file: &File, from: u64, to: u64) -> std::io::Result<bool> {
-    let mut page = from / PAGE_BYTES * PAGE_BYTES;
-    let mut buffer = [0; PAGE_BYTES as usize];
-    while page + PAGE_BYTES <= to {
-        let start = page.max(from);
-        let bytes = &mut buffer[..(page + PAGE_BYTES - start) as usize];
-        file.read_exact_at(bytes, start)?;
-        // A batch's first 17 bytes are never all zero: the last of them is its format.
-        if bytes.len() >= 17 && bytes.iter().all(|byte| *byte == 0) {
-            return Ok(true);
-        }
-        page += PAGE_BYTES;
-    }
-    Ok(false)
 }
 
 /// The refusal of bytes that must not be cut.
