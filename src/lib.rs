@@ -4,8 +4,8 @@
 //! ```text
 //!  types  <-  records  <-  image  <-  controller  <-+
 //!    ^          ^                                   |
-//!    +-------- raft  <------------------------------+-- node  <--  shell: server, storage, cli
-//!                                                      ^           tied together by runtime
+//!    +-------- raft  <------------------------------+-- node  <--  shell: server, storage,
+//!                                                      ^           observe, cli; runtime ties
 //!                                                      +---------  simulation
 //! ```
 //!
@@ -17,7 +17,8 @@
 //! `raft`, because what raft wants on disk (election state, control records) is what storage
 //! writes; its interface, the plain commands and completions of `storage::mod`, is all of it that
 //! `node` sees, and its files are for `runtime` and `cli` alone. [`config`] imports only `types`,
-//! and `server` the plain settings of `config`. The room `sim` is not in this library: the
+//! and `server` the plain settings of `config`. [`observe`] shows an `image` to people and asks
+//! `controller` which configuration keys there are. The room `sim` is not in this library: the
 //! simulation is the test binary `protocol-tests/sim`, which drives the same core from outside.
 //!
 //! Only `server` and `controller` know `kafka_protocol`. Requests that it does not know
@@ -36,7 +37,7 @@
 //!
 //! # Not here yet
 //!
-//! `observe` (HTTP, metrics), outgoing connections to other voters, TLS and SASL:
+//! HTTP and metrics (in `observe`), outgoing connections to other voters, TLS and SASL:
 //! the rooms and files for them come with the work. README says what that means for operators.
 
 pub mod cli;
@@ -44,6 +45,7 @@ pub mod config;
 pub mod controller;
 pub mod image;
 pub mod node;
+pub mod observe;
 pub mod raft;
 pub mod records;
 pub mod runtime;

@@ -28,7 +28,10 @@ const ARROWS: [(&str, &[&str]); 13] = [
             "types",
         ],
     ),
-    ("observe", &["config", "image", "node", "records", "types"]),
+    (
+        "observe",
+        &["config", "controller", "image", "node", "records", "types"],
+    ),
     (
         "sim",
         &[
@@ -59,7 +62,7 @@ const ARROWS: [(&str, &[&str]); 13] = [
     (
         "cli",
         &[
-            "config", "image", "node", "raft", "records", "runtime", "storage", "types",
+            "config", "image", "node", "observe", "raft", "records", "runtime", "storage", "types",
         ],
     ),
 ];
