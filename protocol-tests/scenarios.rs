@@ -8,7 +8,7 @@
 //! > start voters=1,2 kraft=1 disk=epoch:3,leader:1,voted:1 log=0..30 epochs=1@0,3@20 commit=3@30
 //! > wake | advance | +500            the time comes; the next wake-up's time comes; time passes
 //! > disk [N]                         all writes (the oldest N) become durable
-//! > propose N | snapshot E@O | shutdown
+//! > propose N | snapshot E@O | clean E@O | shutdown
 //! > fetch | fetch-snapshot | vote | begin | end | describe    with key=value arguments
 //! ```
 
@@ -316,6 +316,10 @@ impl Stage {
             "snapshot" => {
                 let id = args.0.keys().next().expect("EPOCH@OFFSET");
                 self.handle(Input::SnapshotWritten(end(id)), trace);
+            }
+            "clean" => {
+                let id = args.0.keys().next().expect("EPOCH@OFFSET");
+                self.handle(Input::Clean(end(id)), trace);
             }
             "shutdown" => self.handle(Input::Shutdown, trace),
             unknown => panic!("unknown command {unknown}"),

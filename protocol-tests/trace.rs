@@ -178,6 +178,7 @@ pub(crate) fn write(write: &Write) -> String {
             )
         }
         Write::Truncate { end } => format!("truncate to {end}"),
+        Write::MoveStart { to } => format!("move start to {}", end(*to)),
         Write::QuorumState(state) => format!("quorum-state {}", quorum_state(state)),
     }
 }
@@ -251,6 +252,7 @@ pub(crate) fn input(input: &Input) -> String {
             proposal.first, proposal.end, proposal.epoch
         ),
         Input::SnapshotWritten(id) => format!("snapshot written {}", end(*id)),
+        Input::Clean(id) => format!("clean up to {}", end(*id)),
         Input::Shutdown => "shutdown".to_owned(),
     }
 }

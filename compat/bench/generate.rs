@@ -207,6 +207,7 @@ fn fill(dir: &Path, cluster: &Cluster) -> Result<()> {
         segment_bytes: 1 << 30,
         segment_ms: i64::MAX,
         // The vote is written when there is a log that it belongs to.
+        snapshot_delete_delay_ms: 60_000,
         accept_lost_vote: true,
     };
     write_log(&options, id, cluster)?;

@@ -56,8 +56,8 @@ pub(crate) struct Config {
     pub observer_crash_every_ms: u64,
     /// Records between two snapshots; none if 0.
     pub snapshot_every: i64,
-    /// Whether old log is gone after a restart where a snapshot holds it.
-    pub trim: bool,
+    /// How often a new snapshot lets older ones go, and the log below.
+    pub clean: Chance,
     /// What a write carries is executed before (or after) the outputs of its completion.
     pub carried_first: bool,
 }
@@ -84,7 +84,7 @@ impl Config {
             clean_stop: Chance(250),
             observer_crash_every_ms: rng.below(3) * 1_500,
             snapshot_every: [0, 20, 60][rng.below(3) as usize],
-            trim: Chance(600).hits(rng),
+            clean: Chance([0, 500, 1_000][rng.below(3) as usize]),
             carried_first: Chance(500).hits(rng),
         }
     }

@@ -10,7 +10,10 @@
 //! * tears the first lost append: some of its whole batches stay, the rest is cut by recovery as a
 //!   torn tail (a batch is never half there, because its checksum says so);
 //! * leaves `quorum-state` old or new, never half (it is replaced by a rename);
-//! * may lose the newest durable commit offsets, never invents one.
+//! * may lose the newest durable commit offsets, never invents one;
+//! * ends in the middle of a move of the log's start: some of the old segments are gone from the
+//!   front, some of the old snapshots are still there. A start finds the log at the begin of its
+//!   first segment, so usually somewhat below where it was told to begin.
 //!
 //! A disk may be slow and may hang for seconds. It never loses a completed write: with one voter
 //! there is no second copy, and a disk that lies about a sync is not a bug of ours.
@@ -44,6 +47,7 @@ struct Queued {
 #[derive(Clone, Debug)]
 enum Change {
     Append(Vec<Entry>),
+    MoveStart(OffsetAndEpoch),
     QuorumState(QuorumState),
 }
 
@@ -57,7 +61,11 @@ pub(crate) struct Disk {
     quorum_state: Option<QuorumState>,
     commit: Option<OffsetAndEpoch>,
     commit_submitted: Option<OffsetAndEpoch>,
+    /// Where the log begins for the running process.
     pub start: Offset,
+    /// The begin of the first segment: where it begins for the next one.
+    floor: Offset,
+    /// Durable snapshots, ascending.
     pub snapshots: Vec<OffsetAndEpoch>,
     /// The voters in the bootstrap snapshot, at kraft.version 1.
     pub bootstrap: Option<Vec<VoterNode>>,
@@ -114,6 +122,12 @@ impl Disk {
                 self.view.extend_from_slice(&entries);
                 Change::Append(entries)
             }
+            Write::MoveStart { to } => {
+                assert!(self.snapshots.contains(&to), "{to:?} is no snapshot");
+                assert!(to.offset >= self.start, "the start moves back to {to:?}");
+                self.start = to.offset;
+                Change::MoveStart(to)
+            }
             Write::Truncate { end } => panic!("the only voter truncates its log to {end}"),
         };
         self.queue.push_back(Queued { token, change });
@@ -159,6 +173,10 @@ impl Disk {
     fn persist(&mut self, change: Change) {
         match change {
             Change::QuorumState(state) => self.quorum_state = Some(state),
+            Change::MoveStart(to) => {
+                self.floor = self.segment_of(to.offset);
+                self.snapshots.retain(|id| *id >= to);
+            }
             Change::Append(entries) => {
                 self.platter.extend(entries);
                 let end = end_of(&self.platter);
@@ -185,7 +203,15 @@ impl Disk {
                 self.persist(queued.change);
                 continue;
             }
-            if let Change::Append(mut entries) = queued.change {
+            if let Change::MoveStart(to) = queued.change {
+                what = "crash in a move of the log's start";
+                let below = to.offset.0 - self.floor.0 + 1;
+                let reached = self.floor.plus(rng.below(below as u64) as i64);
+                self.floor = self.segment_of(reached).max(self.floor);
+                if self.floor == self.segment_of(to.offset) {
+                    self.snapshots.retain(|id| *id >= to || rng.below(2) == 0);
+                }
+            } else if let Change::Append(mut entries) = queued.change {
                 // Some whole batches of the first lost append.
                 let cut = rng.below(entries.len() as u64 + 1) as usize;
                 let cut = entries.get(cut).map_or(entries.len(), |entry| {
@@ -201,6 +227,7 @@ impl Disk {
         }
         self.busy = 0;
         self.view.clone_from(&self.platter);
+        self.restart();
         self.commit_submitted = None;
         what
     }
@@ -209,15 +236,27 @@ impl Disk {
     pub(crate) fn close(&mut self) {
         self.busy = self.queue.len();
         self.finish();
+        self.restart();
     }
 
-    /// Drops the log below the oldest snapshot but one, as cleaning does.
-    pub(crate) fn trim(&mut self) {
-        if let [.., oldest, _] = self.snapshots[..] {
-            self.start = self.start.max(oldest.offset);
-        }
+    /// The next process finds the log where its first segment begins, and removes snapshots that
+    /// end below.
+    fn restart(&mut self) {
+        self.start = self.floor;
         let start = self.start;
         self.snapshots.retain(|id| id.offset >= start);
+    }
+
+    /// The begin of the segment that holds `offset`, or that a record there would get into.
+    fn segment_of(&self, offset: Offset) -> Offset {
+        let before = &self.platter[..(offset.0 as usize).min(self.platter.len())];
+        let mut base = 0;
+        for entry in before {
+            if entry.batch.0 / SEGMENT_RECORDS != base / SEGMENT_RECORDS {
+                base = entry.batch.0;
+            }
+        }
+        Offset(base)
     }
 
     /// What recovery finds.
@@ -271,6 +310,9 @@ impl Disk {
         found
     }
 }
+
+/// About how many records fill a segment.
+const SEGMENT_RECORDS: i64 = 16;
 
 /// What one record counts for in a read.
 const ENTRY_BYTES: usize = 50;

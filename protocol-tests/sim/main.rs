@@ -45,6 +45,7 @@ const FAILED_BEFORE: &str = include_str!("seeds.txt");
 const MEANT_TO_HAPPEN: &[&str] = &[
     "became leader",
     "clean stop",
+    "crash in a move of the log's start",
     "crash of an idle disk",
     "crash that lost a suffix",
     "crash that lost all that was under way",
@@ -52,10 +53,12 @@ const MEANT_TO_HAPPEN: &[&str] = &[
     "crash with no completion told",
     "disk hangs",
     "leadership lost",
+    "observer behind the log's start",
     "observer cut its log",
     "observer loaded a snapshot",
     "old log cleaned",
     "request to a dead process",
+    "snapshot gone while it was fetched",
     "vote granted to another",
 ];
 

@@ -35,9 +35,16 @@ pub(crate) struct Change {
     pub truncated: Option<Offset>,
     /// It was told to start over from here.
     pub loaded: Option<OffsetAndEpoch>,
+    /// It was told to fetch a snapshot.
+    pub sent_to_snapshot: bool,
+    /// The snapshot that it was fetching is not there any more.
+    pub snapshot_gone: bool,
     /// Whether it should ask again at once.
     pub news: bool,
 }
+
+/// In how many pieces a snapshot is fetched: it may be deleted between two.
+const SNAPSHOT_PIECES: u64 = 3;
 
 /// An honest observer.
 #[derive(Clone, Debug)]
@@ -49,8 +56,8 @@ pub(crate) struct Observer {
     /// What it knows to be committed, exclusive; -1 if nothing.
     pub commit: i64,
     epoch: i32,
-    /// A snapshot that it was told to fetch.
-    wanted: Option<OffsetAndEpoch>,
+    /// A snapshot that it was told to fetch, and how many pieces of it are missing.
+    wanted: Option<(OffsetAndEpoch, u64)>,
     /// The request that it waits for.
     pub waiting: Option<Ticket>,
     /// Whether it tells the commit offset that it knows (Fetch version 18).
@@ -87,14 +94,14 @@ impl Observer {
 
     /// Its next request, and how long it may take.
     pub(crate) fn request(&self, rng: &mut SplitMix) -> (Request, u64) {
-        if let Some(id) = self.wanted {
+        if let Some((id, missing)) = self.wanted {
             let request = FetchSnapshotRequest {
                 cluster_id: Some(CLUSTER.to_owned()),
                 replica: self.key,
                 current_leader_epoch: self.epoch,
                 id,
-                position: 0,
-                max_bytes: 1_048_576,
+                position: (SNAPSHOT_PIECES - missing) as i64 * 1_000,
+                max_bytes: 1_000,
             };
             return (Request::FetchSnapshot(request), 0);
         }
@@ -127,7 +134,8 @@ impl Observer {
                     change.truncated = Some(self.cut(end));
                     change.news = true;
                 } else if let Some(id) = response.snapshot {
-                    self.wanted = Some(id);
+                    self.wanted = Some((id, SNAPSHOT_PIECES));
+                    change.sent_to_snapshot = true;
                     change.news = true;
                 } else {
                     for (offset, entry) in records {
@@ -142,11 +150,19 @@ impl Observer {
                 }
             }
             Answer::Snapshot(error, id) => {
-                if self.wanted.take() == Some(id) && error == RaftError::None {
-                    self.base = id;
-                    self.log.clear();
-                    self.commit = id.offset.0;
-                    change.loaded = Some(id);
+                match self.wanted.take() {
+                    Some((wanted, missing)) if wanted == id && error == RaftError::None => {
+                        if missing > 1 {
+                            self.wanted = Some((id, missing - 1));
+                        } else {
+                            self.base = id;
+                            self.log.clear();
+                            self.commit = id.offset.0;
+                            change.loaded = Some(id);
+                        }
+                    }
+                    // It is gone meanwhile: the next fetch tells a newer one.
+                    _ => change.snapshot_gone = true,
                 }
                 change.news = true;
             }

@@ -130,6 +130,7 @@ impl Node {
                 // Readers wait for the whole: an image held on to makes the next changes copy.
                 if self.working.end >= self.commit {
                     self.publish(self.working.clone(), effects);
+                    self.snapshot_if_due(now, effects);
                 }
                 self.replay_more(now, effects);
             }

@@ -17,6 +17,7 @@ mod control;
 mod deferred;
 mod forks;
 mod leader;
+mod retention;
 mod serve;
 mod snapshots;
 mod tail;
@@ -41,6 +42,7 @@ use crate::types::{
 use apply::Replayer;
 use deferred::Deferred;
 use forks::Forks;
+pub use retention::{Held, RetentionRules};
 use serve::Reading;
 pub use snapshots::SnapshotRules;
 use snapshots::Snapshots;
@@ -62,6 +64,8 @@ pub enum Event {
     Disk(Completion),
     /// The time told by `next_wakeup` has come.
     WakeUp,
+    /// Somebody wants a snapshot of what is committed, now.
+    SnapshotAsked,
     /// The process wants to stop.
     Shutdown,
 }
@@ -178,8 +182,10 @@ pub struct Parts {
     pub image: Image,
     /// End of the records in `image` (exclusive): the snapshot's offset or 0.
     pub image_end: Offset,
-    /// When snapshots are written.
+    /// When snapshots are written and deleted.
     pub snapshots: SnapshotRules,
+    /// What is on disk.
+    pub held: Held,
     /// Settings for the rules.
     pub settings: Settings,
     /// Records that the first active controller of an empty log writes.
@@ -260,7 +266,7 @@ impl Node {
             published,
             commit: parts.image_end,
             leading: Leading::No,
-            snapshots: Snapshots::new(parts.snapshots, parts.image_end),
+            snapshots: Snapshots::new(parts.snapshots, parts.image_end, parts.held),
             forks: Forks::default(),
             deferred: Deferred::default(),
             tail: Tail::new(TAIL_BYTES_MAX),
@@ -310,7 +316,9 @@ impl Node {
             Event::WakeUp => {
                 self.drive(now, Input::WakeUp, effects);
                 self.run_periodic(now, effects);
+                self.clean_if_due(now, effects);
             }
+            Event::SnapshotAsked => self.snapshot_asked(now, effects),
             Event::Shutdown => {
                 self.stopping = true;
                 self.drive(now, Input::Shutdown, effects);
@@ -321,7 +329,10 @@ impl Node {
     /// When `step` wants to be called without an event.
     #[must_use]
     pub fn next_wakeup(&self) -> Instant {
-        let raft = self.raft.next_wakeup();
+        if self.stopping {
+            return self.raft.next_wakeup();
+        }
+        let raft = self.raft.next_wakeup().min(self.snapshots.next_clean());
         match &self.leading {
             Leading::Active { soft, .. } if self.may_act() => {
                 raft.min(controller::periodic::next_due(soft))

@@ -21,6 +21,7 @@ pub(super) enum Reading {
     Fetch {
         ticket: Ticket,
         response: FetchResponse,
+        from: Offset,
     },
     Snapshot {
         ticket: Ticket,
@@ -90,8 +91,12 @@ impl Node {
                 self.durable = self.durable.min(end);
                 (None, Command::Truncate { token: disk, end })
             }
+            Write::MoveStart { to } => (None, Command::MoveLogStart { token: disk, to }),
             Write::QuorumState(state) => (None, Command::SaveQuorumState { token: disk, state }),
         };
+        if let Command::Append { batches, .. } = &command {
+            self.snapshots.note_appended(batches.len());
+        }
         self.writes.insert(disk, (end, token, then));
         effects.push(Effect::Disk(command));
     }
@@ -106,14 +111,18 @@ impl Node {
             Completion::Appended(token)
             | Completion::Truncated(token)
             | Completion::QuorumStateSaved(token) => self.written(now, token, effects),
+            Completion::LogStartMoved {
+                token,
+                removed_bytes,
+            } => {
+                self.written(now, token, effects);
+                self.log_start_moved(now, removed_bytes, effects);
+            }
             Completion::Read { token, batches } => self.read(now, token, batches, effects),
             Completion::SnapshotRead { token, chunk } => {
                 self.snapshot_read(token, chunk, effects);
             }
-            Completion::SnapshotWritten(id) => {
-                self.snapshot_written(id);
-                self.drive(now, Input::SnapshotWritten(id), effects);
-            }
+            Completion::SnapshotWritten(held) => self.snapshot_written(now, held, effects),
             Completion::Closed => {}
             Completion::Failed(reason) => self.halt(reason, effects),
         }
@@ -137,13 +146,20 @@ impl Node {
 
     fn read(&mut self, now: Now, token: Token, batches: Bytes, effects: &mut Vec<Effect>) {
         match self.readings.remove(&token) {
-            Some(Reading::Fetch { ticket, response }) => effects.push(Effect::Reply {
+            Some(Reading::Fetch {
                 ticket,
-                answer: Answer::Fetch {
-                    response,
-                    records: batches,
-                },
-            }),
+                mut response,
+                from,
+            }) => {
+                if batches.is_empty() && from < self.raft.log_start() {
+                    // The log began to start behind it while the read waited.
+                    response.log_start = self.raft.log_start();
+                    response.snapshot = self.raft.newest_snapshot();
+                }
+                let records = batches;
+                let answer = Answer::Fetch { response, records };
+                effects.push(Effect::Reply { ticket, answer });
+            }
             Some(Reading::Replay { from }) => self.replay_read(now, from, batches, effects),
             Some(Reading::Snapshot { .. }) | None => {
                 self.halt(
@@ -211,7 +227,13 @@ impl Node {
             effects.push(Effect::Reply { ticket, answer });
             return;
         }
-        self.submit_read(range, Reading::Fetch { ticket, response }, effects);
+        let from = range.from;
+        let reading = Reading::Fetch {
+            ticket,
+            response,
+            from,
+        };
+        self.submit_read(range, reading, effects);
     }
 
     pub(super) fn submit_read(

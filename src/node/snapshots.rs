@@ -1,28 +1,56 @@
-//! When a snapshot of the committed image is written (KIP-630), and with what in it.
+//! When a snapshot of the committed image is written (KIP-630), with what in it, and when older
+//! ones go.
 //!
 //! An image is never copied for that: the disk is given a clone that shares everything with the
-//! working image, and requests go on meanwhile. One snapshot is under way at a time.
+//! working image, and requests go on meanwhile. One snapshot is under way at a time, and one move
+//! of the log's start.
 
+use std::fmt;
 use std::sync::Arc;
 
 use crate::image::Image;
+use crate::raft::Input;
 use crate::records::VersionedRecord;
-use crate::storage::{Command, Content, SnapshotOrder};
+use crate::storage::{Command, Content, HeldSnapshot, SnapshotOrder};
 use crate::types::{Instant, Now, Offset, OffsetAndEpoch};
 
 use super::apply::Replayer;
+use super::retention::{Held, RetentionRules};
 use super::{Effect, Node, control};
 
-/// When to write one.
+/// How often retention is looked at when no snapshot is written, in milliseconds; as Java.
+const CLEAN_INTERVAL_MS: u64 = 60_000;
+
+/// When to write one, and how much is kept.
 #[derive(Clone, Copy, Debug)]
 pub struct SnapshotRules {
     /// `metadata.log.max.record.bytes.between.snapshots`: bytes of committed batches.
     pub bytes_between: u64,
     /// `metadata.log.max.snapshot.interval.ms`; `None` never writes one for its age.
     pub interval_ms: Option<u64>,
+    /// When the oldest go.
+    pub retention: RetentionRules,
 }
 
-/// What has happened since the newest snapshot.
+/// Why a snapshot is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Why {
+    Asked,
+    Bytes(u64),
+    Age(u64),
+}
+
+impl fmt::Display for Why {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Asked => f.write_str("it was asked for"),
+            Self::Bytes(bytes) => write!(f, "{bytes} bytes were committed since the last"),
+            Self::Age(ms) => write!(f, "the last one is {ms} ms old"),
+        }
+    }
+}
+
+/// What has happened since the newest snapshot, and what is on disk.
 pub(super) struct Snapshots {
     rules: SnapshotRules,
     bytes: u64,
@@ -30,17 +58,28 @@ pub(super) struct Snapshots {
     newest: Offset,
     /// When `newest` became the newest, or this process began; `None` before the first look.
     since: Option<Instant>,
+    /// Somebody wants one as soon as it can be.
+    asked: bool,
     writing: bool,
+    held: Held,
+    /// The log's start is on its way to the end of this snapshot.
+    cleaning: Option<OffsetAndEpoch>,
+    /// When retention is looked at next; `None` before the first look.
+    clean_at: Option<Instant>,
 }
 
 impl Snapshots {
-    pub(super) const fn new(rules: SnapshotRules, newest: Offset) -> Self {
+    pub(super) const fn new(rules: SnapshotRules, newest: Offset, held: Held) -> Self {
         Self {
             rules,
             bytes: 0,
             newest,
             since: None,
+            asked: false,
             writing: false,
+            held,
+            cleaning: None,
+            clean_at: None,
         }
     }
 
@@ -49,14 +88,30 @@ impl Snapshots {
         self.bytes = self.bytes.saturating_add(bytes as u64);
     }
 
-    fn is_due(&mut self, now: Instant, end: Offset) -> bool {
+    /// Notes batches that were given to the disk.
+    pub(super) fn note_appended(&mut self, bytes: usize) {
+        self.held.log_bytes = self.held.log_bytes.saturating_add(bytes as u64);
+    }
+
+    /// When retention wants to be looked at.
+    pub(super) fn next_clean(&self) -> Instant {
+        self.clean_at.unwrap_or(Instant::NEVER)
+    }
+
+    fn is_due(&mut self, now: Instant, end: Offset) -> Option<Why> {
         let since = *self.since.get_or_insert(now);
-        let old = self
-            .rules
-            .interval_ms
-            .is_some_and(|ms| now.since(since) >= ms);
-        let due = self.bytes >= self.rules.bytes_between || old;
-        due && !self.writing && end > self.newest
+        if self.writing || end <= self.newest {
+            return None;
+        }
+        let age = now.since(since);
+        if self.asked {
+            return Some(Why::Asked);
+        }
+        if self.bytes >= self.rules.bytes_between {
+            return Some(Why::Bytes(self.bytes));
+        }
+        let old = self.rules.interval_ms.is_some_and(|ms| age >= ms);
+        old.then_some(Why::Age(age))
     }
 }
 
@@ -73,6 +128,27 @@ impl Content for Whole {
 }
 
 impl Node {
+    /// Somebody wants a snapshot now: it is ordered at once, or as soon as it can be.
+    pub(super) fn snapshot_asked(&mut self, now: Now, effects: &mut Vec<Effect>) {
+        let (end, newest) = (self.committed.end, self.snapshots.newest);
+        if self.stopping {
+            return tracing::info!("no snapshot is written any more: the process stops");
+        }
+        if end <= newest {
+            return tracing::info!(
+                "no snapshot is written: nothing was committed since the newest, which ends at \
+                 {newest}"
+            );
+        }
+        self.snapshots.asked = true;
+        if self.snapshots.writing {
+            tracing::info!("a snapshot is being written; another follows it");
+        } else if self.committed.image.open_transaction().is_some() {
+            tracing::info!("a snapshot is written when the metadata transaction has ended");
+        }
+        self.snapshot_if_due(now, effects);
+    }
+
     /// Orders a snapshot of what is committed, if one is due. Never inside a metadata transaction:
     /// what it holds must be all of the log below its end.
     pub(super) fn snapshot_if_due(&mut self, now: Now, effects: &mut Vec<Effect>) {
@@ -82,15 +158,19 @@ impl Node {
             timestamp,
         } = &self.committed;
         let (end, last_timestamp) = (*end, *timestamp);
-        let open = image.open_transaction().is_some();
-        if self.stopping || open || !self.snapshots.is_due(now.instant, end) {
+        if self.stopping || self.halted || image.open_transaction().is_some() {
             return;
         }
+        let Some(why) = self.snapshots.is_due(now.instant, end) else {
+            return;
+        };
         let id = OffsetAndEpoch {
             offset: end,
             epoch: self.raft.epoch_of(end.prev()),
         };
+        tracing::info!("writing the snapshot {}-{}: {why}", id.offset, id.epoch);
         self.snapshots.writing = true;
+        self.snapshots.asked = false;
         self.snapshots.bytes = 0;
         self.snapshots.since = Some(now.instant);
         effects.push(Effect::Disk(Command::WriteSnapshot(SnapshotOrder {
@@ -103,10 +183,74 @@ impl Node {
     }
 
     /// A snapshot is durable.
-    pub(super) fn snapshot_written(&mut self, id: OffsetAndEpoch) {
-        tracing::info!("wrote the snapshot {}-{}", id.offset, id.epoch);
+    pub(super) fn snapshot_written(
+        &mut self,
+        now: Now,
+        held: HeldSnapshot,
+        effects: &mut Vec<Effect>,
+    ) {
+        let id = held.id;
+        tracing::info!(
+            "wrote the snapshot {}-{} ({} bytes)",
+            id.offset,
+            id.epoch,
+            held.bytes
+        );
         self.snapshots.writing = false;
-        self.snapshots.newest = id.offset;
+        self.snapshots.newest = self.snapshots.newest.max(id.offset);
+        self.snapshots.held.add(held);
+        self.drive(now, Input::SnapshotWritten(id), effects);
+        self.clean(now, effects);
+        self.snapshot_if_due(now, effects);
+    }
+
+    /// Looks at retention when it is time.
+    pub(super) fn clean_if_due(&mut self, now: Now, effects: &mut Vec<Effect>) {
+        let due = *self
+            .snapshots
+            .clean_at
+            .get_or_insert_with(|| now.instant.plus_ms(CLEAN_INTERVAL_MS));
+        if now.instant >= due {
+            self.snapshots.clean_at = Some(now.instant.plus_ms(CLEAN_INTERVAL_MS));
+            self.clean(now, effects);
+        }
+    }
+
+    /// Lets go of the oldest snapshot and the log up to the next one's end, if too much is kept.
+    fn clean(&mut self, now: Now, effects: &mut Vec<Effect>) {
+        if self.stopping || self.halted || self.snapshots.cleaning.is_some() {
+            return;
+        }
+        let rules = self.snapshots.rules.retention;
+        let Some((to, why)) = self.snapshots.held.superfluous(rules, now.wall) else {
+            return;
+        };
+        self.snapshots.cleaning = Some(to);
+        self.drive(now, Input::Clean(to), effects);
+        if self.raft.log_start() != to.offset {
+            // Raft does not know the snapshot, so nothing was asked of the disk.
+            self.snapshots.cleaning = None;
+            tracing::error!(?to, "the log's start stays");
+            return;
+        }
+        tracing::info!(
+            "the log begins at the snapshot {}-{} from now on, and older ones go: {why}",
+            to.offset,
+            to.epoch
+        );
+    }
+
+    /// What lay below the log's start is gone; perhaps that is not enough.
+    pub(super) fn log_start_moved(
+        &mut self,
+        now: Now,
+        removed_bytes: u64,
+        effects: &mut Vec<Effect>,
+    ) {
+        if let Some(to) = self.snapshots.cleaning.take() {
+            self.snapshots.held.removed(to, removed_bytes);
+        }
+        self.clean(now, effects);
     }
 }
 
@@ -118,27 +262,36 @@ mod tests {
         let rules = SnapshotRules {
             bytes_between: 100,
             interval_ms: Some(1_000),
+            retention: RetentionRules::default(),
         };
-        Snapshots::new(rules, Offset(10))
+        Snapshots::new(rules, Offset(10), Held::default())
     }
 
     #[test]
     fn a_snapshot_is_due_for_bytes_or_for_age_but_not_without_anything_new() {
         let mut snapshots = snapshots();
-        assert!(!snapshots.is_due(Instant(5_000), Offset(11)));
+        assert_eq!(snapshots.is_due(Instant(5_000), Offset(11)), None);
         snapshots.note(99);
-        assert!(!snapshots.is_due(Instant(5_999), Offset(11)));
-        assert!(snapshots.is_due(Instant(6_000), Offset(11)));
-        assert!(!snapshots.is_due(Instant(6_000), Offset(10)));
+        assert_eq!(snapshots.is_due(Instant(5_999), Offset(11)), None);
+        let old = snapshots.is_due(Instant(6_000), Offset(11));
+        assert_eq!(old, Some(Why::Age(1_000)));
+        assert_eq!(snapshots.is_due(Instant(6_000), Offset(10)), None);
         snapshots.note(1);
-        assert!(snapshots.is_due(Instant(5_001), Offset(11)));
+        let full = snapshots.is_due(Instant(5_001), Offset(11));
+        assert_eq!(full, Some(Why::Bytes(100)));
+        snapshots.asked = true;
+        assert_eq!(
+            snapshots.is_due(Instant(5_001), Offset(11)),
+            Some(Why::Asked)
+        );
     }
 
     #[test]
     fn one_snapshot_is_under_way_at_a_time() {
         let mut snapshots = snapshots();
         snapshots.note(500);
+        snapshots.asked = true;
         snapshots.writing = true;
-        assert!(!snapshots.is_due(Instant(0), Offset(11)));
+        assert_eq!(snapshots.is_due(Instant(0), Offset(11)), None);
     }
 }

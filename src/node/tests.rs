@@ -1,5 +1,6 @@
 //! A node with a disk that a test lets complete: the whole way from request to committed reply.
 
+mod cleaning;
 mod leading;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,8 +16,8 @@ use crate::controller::{Context, Reply, Request as Asked};
 use crate::raft::{Boot, FetchRequest, QuorumState, RaftConfig, Request as Raft0, VoterNode};
 use crate::records::rpc::BrokerHeartbeatRequest;
 use crate::records::{FeatureLevelRecord, Record};
-use crate::storage::SnapshotOrder;
-use crate::types::{ReplicaKey, Timestamp, Uuid};
+use crate::storage::{HeldSnapshot, SnapshotOrder};
+use crate::types::{OffsetAndEpoch, ReplicaKey, Timestamp, Uuid};
 
 const CLUSTER: &str = "MkU3OEVBNTcwNTJENDM2Qg";
 const INCARNATION: Uuid = Uuid::from_u128(0x1111);
@@ -31,6 +32,8 @@ struct Bench {
     published: Published,
     halted: Option<String>,
     snapshots: Vec<SnapshotOrder>,
+    /// Where the log was told to begin.
+    starts: Vec<OffsetAndEpoch>,
     tickets: u64,
 }
 
@@ -62,6 +65,20 @@ fn settings() -> Settings {
     }
 }
 
+/// Each epoch in the log with its first offset.
+fn epochs_of(log: &[(Offset, Offset, Bytes)]) -> Vec<(Epoch, Offset)> {
+    let mut epochs: Vec<(Epoch, Offset)> = Vec::new();
+    for (first, _, batch) in log {
+        let epoch = crate::records::batch::Batch::parse(batch.clone())
+            .unwrap()
+            .epoch();
+        if epochs.last().is_none_or(|(last, _)| *last != epoch) {
+            epochs.push((epoch, *first));
+        }
+    }
+    epochs
+}
+
 impl Bench {
     fn new() -> Self {
         Self::from_log(Vec::new(), None)
@@ -69,6 +86,14 @@ impl Bench {
 
     /// A node that starts on what another one left.
     fn from_log(log: Vec<(Offset, Offset, Bytes)>, quorum_state: Option<QuorumState>) -> Self {
+        Self::keeping(log, quorum_state, RetentionRules::default())
+    }
+
+    fn keeping(
+        log: Vec<(Offset, Offset, Bytes)>,
+        quorum_state: Option<QuorumState>,
+        retention: RetentionRules,
+    ) -> Self {
         let node = ReplicaKey {
             id: NodeId(1),
             directory: Uuid::from_u128(7),
@@ -93,19 +118,10 @@ impl Bench {
             kraft_versions: (0, 1),
             seed: 1,
         };
-        let mut epochs: Vec<(Epoch, Offset)> = Vec::new();
-        for (first, _, batch) in &log {
-            let epoch = crate::records::batch::Batch::parse(batch.clone())
-                .unwrap()
-                .epoch();
-            if epochs.last().is_none_or(|(last, _)| *last != epoch) {
-                epochs.push((epoch, *first));
-            }
-        }
         let boot = Boot {
             quorum_state,
             log_end: log.last().map_or(Offset::ZERO, |(_, end, _)| *end),
-            epochs,
+            epochs: epochs_of(&log),
             ..Boot::default()
         };
         let registration = ControllerRegistrationRequest::default()
@@ -118,7 +134,9 @@ impl Bench {
             snapshots: SnapshotRules {
                 bytes_between: 800,
                 interval_ms: None,
+                retention,
             },
+            held: Held::default(),
             settings: settings(),
             bootstrap: vec![feature("metadata.version", 33), feature("group.version", 1)],
             registration,
@@ -133,6 +151,7 @@ impl Bench {
             published: Published::nothing(),
             halted: None,
             snapshots: Vec::new(),
+            starts: Vec::new(),
             tickets: 0,
         };
         bench.step(Event::WakeUp);
@@ -201,9 +220,23 @@ impl Bench {
             }
             Command::SaveCommit { .. } => return true,
             Command::WriteSnapshot(order) => {
-                let id = order.id;
+                let held = HeldSnapshot {
+                    id: order.id,
+                    bytes: 1_000,
+                    last_timestamp: Some(order.last_timestamp),
+                };
                 self.snapshots.push(order);
-                Completion::SnapshotWritten(id)
+                Completion::SnapshotWritten(held)
+            }
+            Command::MoveLogStart { token, to } => {
+                self.starts.push(to);
+                let old = self.log.iter().take_while(|(_, end, _)| *end <= to.offset);
+                let removed_bytes = old.map(|(_, _, batch)| batch.len() as u64).sum();
+                self.log.retain(|(_, end, _)| *end > to.offset);
+                Completion::LogStartMoved {
+                    token,
+                    removed_bytes,
+                }
             }
             other => panic!("not expected here: {other:?}"),
         };
@@ -536,36 +569,4 @@ fn a_failed_write_halts_the_node() {
     bench.register(2, 0xb);
     bench.step(Event::Disk(Completion::Failed("disk full".to_owned())));
     assert_eq!(bench.halted.as_deref(), Some("disk full"));
-}
-
-/// KIP-630: a snapshot holds everything below its end, so its replay is the image at that offset.
-#[test]
-fn a_snapshot_of_what_is_committed_is_ordered_after_enough_bytes_and_holds_the_image() {
-    let mut bench = Bench::active();
-    bench.snapshots.clear();
-    for id in 2..12 {
-        bench.register(id, 0xb00 + id as u128);
-        // Not durable yet: nothing of it may be in a snapshot.
-        assert!(
-            bench
-                .pending
-                .iter()
-                .all(|it| !matches!(it, Command::WriteSnapshot(_)))
-        );
-        bench.settle();
-    }
-    let orders = std::mem::take(&mut bench.snapshots);
-    assert!(!orders.is_empty());
-    let newest = &orders[orders.len() - 1];
-    assert_eq!(newest.id.epoch, Epoch(1));
-    let mut image = Image::empty();
-    newest.content.records(&mut |record| {
-        image
-            .replay(&record.record, newest.id.offset.prev())
-            .unwrap();
-    });
-    let expected: Vec<NodeId> = image.brokers().keys().copied().collect();
-    let known: Vec<NodeId> = bench.published.image.brokers().keys().copied().collect();
-    assert!(!expected.is_empty() && known.starts_with(&expected));
-    assert!(newest.id.offset <= bench.published.end);
 }

@@ -1,10 +1,11 @@
 //! The laws of one node, checked after every call in debug builds.
 //!
 //! ```text
-//! start <= newest snapshot's end (if any) <= commit (if known and a snapshot came from it)
+//! start <= newest snapshot's end (if any) <= commit (if known)
+//! start > 0                         only with a snapshot that holds what lies below
 //! commit <= end                     commit <= durable end, if this node is the only voter
 //! durable end <= end                what was handed to the disk is not yet on it
-//! epoch, commit, durable end        never move back
+//! epoch, start, commit, durable end never move back
 //! end                               never below a commit that was known
 //! one epoch is begun once           with one first offset
 //! ```
@@ -34,8 +35,12 @@ pub(super) struct Laws {
 impl Laws {
     /// Panics if a law is broken: that is our bug, and a restart is safer than going on.
     pub(super) fn check(&mut self, now: Facts) {
-        if let Some(snapshot) = now.snapshot {
-            assert!(now.start <= snapshot, "{now:?}");
+        match now.snapshot {
+            Some(snapshot) => assert!(now.start <= snapshot, "{now:?}"),
+            None => assert!(now.start == Offset::ZERO, "{now:?}"),
+        }
+        if let (Some(snapshot), Some(commit)) = (now.snapshot, now.commit) {
+            assert!(snapshot <= commit, "{now:?}");
         }
         if let Some(commit) = now.commit {
             assert!(commit <= now.end, "{now:?}");
@@ -47,6 +52,7 @@ impl Laws {
         assert!(now.durable_end <= now.end, "{now:?}");
         if let Some(before) = self.before {
             assert!(now.epoch >= before.epoch, "{before:?} -> {now:?}");
+            assert!(now.start >= before.start, "{before:?} -> {now:?}");
             assert!(now.commit >= before.commit, "{before:?} -> {now:?}");
             assert!(
                 now.durable_end >= before.durable_end,

@@ -28,6 +28,16 @@ impl Epochs {
         self.0.push((epoch, start));
     }
 
+    /// The log begins at `start` from now on: what lies below is forgotten, and the epoch that goes
+    /// on there begins there.
+    pub(super) fn begin_at(&mut self, start: Offset) {
+        let above = self.0.partition_point(|(_, first)| *first <= start);
+        if let Some(at) = above.checked_sub(1) {
+            self.0[at].1 = start;
+            self.0.drain(..at);
+        }
+    }
+
     /// The epoch of the last record, if the log has one.
     pub(super) fn latest(&self) -> Option<Epoch> {
         self.0.last().map(|(epoch, _)| *epoch)
@@ -93,6 +103,22 @@ mod tests {
         assert_eq!(end(5), Some((5, 30)));
         assert_eq!(end(6), None);
         assert_eq!(epochs(&[]).end_of(Epoch(0), Offset(0)), None);
+    }
+
+    #[test]
+    fn a_log_that_begins_later_keeps_the_epoch_that_goes_on_there() {
+        for (start, left) in [
+            (0, &[(2, 10), (5, 20), (6, 25)][..]),
+            (10, &[(2, 10), (5, 20), (6, 25)]),
+            (19, &[(2, 19), (5, 20), (6, 25)]),
+            (20, &[(5, 20), (6, 25)]),
+            (22, &[(5, 22), (6, 25)]),
+            (30, &[(6, 30)]),
+        ] {
+            let mut log = epochs(&[(2, 10), (5, 20), (6, 25)]);
+            log.begin_at(Offset(start));
+            assert_eq!(log.0, epochs(left).0, "{start}");
+        }
     }
 
     #[test]

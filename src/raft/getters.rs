@@ -1,6 +1,6 @@
 //! What others may know of the core: plain reads.
 
-use crate::types::{Epoch, NodeId, Offset};
+use crate::types::{Epoch, NodeId, Offset, OffsetAndEpoch};
 
 use super::check::Facts;
 use super::machine::Raft;
@@ -76,6 +76,12 @@ impl Raft {
             .epochs
             .at(offset)
             .unwrap_or_else(|| self.log.snapshot_epoch())
+    }
+
+    /// The newest snapshot that is offered to replicas, if there is one.
+    #[must_use]
+    pub fn newest_snapshot(&self) -> Option<OffsetAndEpoch> {
+        self.log.newest_snapshot()
     }
 
     /// The voter set as of the end of the log.

@@ -27,6 +27,9 @@ pub enum Input {
     Propose(Proposal),
     /// A snapshot of the state machine became durable on this node.
     SnapshotWritten(OffsetAndEpoch),
+    /// What lies below the end of this snapshot may go: the log begins there from now on (KIP-630).
+    /// Ignored unless it is a known snapshot and no other such move is under way.
+    Clean(OffsetAndEpoch),
     /// Give leadership up and let go of the quorum: the process is about to stop.
     Shutdown,
 }

@@ -27,6 +27,8 @@ impl Raft {
                 self.log.durable_end = end;
             }
             self.advance_commit(turn);
+        } else if self.moving == Some(token) {
+            self.moving = None;
         } else {
             tracing::error!(token = token.0, "a completion out of order is ignored");
         }

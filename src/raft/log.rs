@@ -87,6 +87,20 @@ impl Log {
         newer
     }
 
+    /// The log begins at the end of the snapshot `id` from now on; older snapshots are forgotten.
+    /// False, and nothing happens, unless that snapshot exists and would move the start forward or
+    /// leave older snapshots behind.
+    pub(super) fn move_start(&mut self, id: OffsetAndEpoch) -> bool {
+        let moves = id.offset > self.start || self.snapshots.first().is_some_and(|it| *it < id);
+        if !self.has_snapshot(id) || !moves {
+            return false;
+        }
+        self.start = id.offset;
+        self.snapshots.retain(|other| *other >= id);
+        self.epochs.begin_at(id.offset);
+        true
+    }
+
     /// Judges a replica that has everything below `offset`, the last of it written in `epoch`.
     pub(super) fn standing(&self, offset: Offset, epoch: Epoch) -> Standing {
         // A replica that has nothing takes a snapshot even while the log still starts at 0: one
@@ -181,6 +195,31 @@ mod tests {
             NeedsSnapshot(id(12, 1))
         );
         assert_eq!(early.standing(Offset(5), Epoch(1)), Prefix);
+    }
+
+    /// KIP-630, cleaning: the start moves to the end of a snapshot and nowhere else.
+    #[test]
+    fn the_start_moves_to_the_end_of_a_known_snapshot_and_older_ones_are_forgotten() {
+        let mut log = log(
+            0,
+            40,
+            &[(1, 0), (3, 20)],
+            &[(0, 0), (10, 1), (25, 3), (30, 3)],
+        );
+        assert!(!log.move_start(id(26, 3)));
+        assert!(!log.move_start(OffsetAndEpoch::BOOTSTRAP));
+        assert!(log.move_start(id(10, 1)));
+        assert_eq!(log.start, Offset(10));
+        assert!(!log.move_start(id(10, 1)), "it is there already");
+        assert!(log.move_start(id(30, 3)));
+        assert!(!log.has_snapshot(id(25, 3)));
+        assert_eq!(
+            log.standing(Offset(29), Epoch(3)),
+            Standing::NeedsSnapshot(id(30, 3))
+        );
+        assert_eq!(log.standing(Offset(30), Epoch(3)), Standing::Prefix);
+        assert_eq!(log.position(), (Epoch(3), Offset(40)));
+        assert!(!log.move_start(id(25, 3)), "it never moves back");
     }
 
     #[test]

@@ -3,7 +3,9 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use crate::types::{Epoch, Instant, NodeId, Now, Offset, ReplicaKey, SplitMix, Ticket, Token};
+use crate::types::{
+    Epoch, Instant, NodeId, Now, Offset, OffsetAndEpoch, ReplicaKey, SplitMix, Ticket, Token,
+};
 
 use super::boot::{Boot, RaftConfig, Start};
 use super::check::Laws;
@@ -48,6 +50,8 @@ pub struct Raft {
     deferred: VecDeque<Input>,
     /// Appends on their way to the disk, each with the log's end after it.
     pub(super) appends: VecDeque<(Token, Offset)>,
+    /// A move of the log's start on its way to the disk.
+    pub(super) moving: Option<Token>,
     laws: Laws,
 }
 
@@ -127,6 +131,7 @@ impl Raft {
             saving: None,
             deferred: VecDeque::new(),
             appends: VecDeque::new(),
+            moving: None,
             laws: Laws::default(),
         };
         let election = raft.election_deadline(now);
@@ -190,6 +195,7 @@ impl Raft {
                     tracing::error!(?id, "a snapshot that is not committed, or not new");
                 }
             }
+            Some(Input::Clean(id)) => self.clean(id, &mut turn),
             Some(Input::Propose(proposal)) => self.propose(proposal, &mut turn),
             Some(input @ (Input::Request { .. } | Input::WakeUp | Input::Shutdown))
                 if self.saving.is_some() =>
@@ -233,6 +239,7 @@ impl Raft {
             | Input::Written(_)
             | Input::Propose(_)
             | Input::SnapshotWritten(_)
+            | Input::Clean(_)
             | Input::Shutdown) => self.deferred.push_back(input),
         }
     }
@@ -307,6 +314,21 @@ impl Raft {
             token,
             write: Write::QuorumState(state),
             then: turn.replies,
+        });
+    }
+
+    /// Lets go of what lies below the end of a snapshot.
+    fn clean(&mut self, id: OffsetAndEpoch, turn: &mut Turn) {
+        if self.moving.is_some() || !self.log.move_start(id) {
+            tracing::debug!(?id, "the log's start stays");
+            return;
+        }
+        let token = self.token();
+        self.moving = Some(token);
+        turn.outputs.push(Output::Write {
+            token,
+            write: Write::MoveStart { to: id },
+            then: Vec::new(),
         });
     }
 

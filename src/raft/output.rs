@@ -100,6 +100,11 @@ pub enum Write {
         /// New end, exclusive.
         end: Offset,
     },
+    /// Let the log begin at the end of this snapshot: older records and snapshots go.
+    MoveStart {
+        /// The oldest snapshot that stays.
+        to: OffsetAndEpoch,
+    },
     /// Election state.
     QuorumState(QuorumState),
 }

@@ -37,12 +37,18 @@ pub fn run(config: &Config, file: &Path, accept_lost_vote: bool) -> Result<(), S
     let clock = Clock::start();
     let connections_max = raise_file_limit();
     let (sender, messages) = channel();
-    let opened = open(config, file, accept_lost_vote, &sender)?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
         .build()
         .map_err(|error| format!("the network threads cannot be started: {error}"))?;
+    // Before the directories are opened, which takes a moment: unheard it would end the process.
+    let snapshot_asked = {
+        let _context = runtime.enter();
+        listen(SignalKind::user_defined1())?
+    };
+    let opened = open(config, file, accept_lost_vote, &sender)?;
+    runtime.spawn(pass_on_snapshot_signal(snapshot_asked, sender.clone()));
     let mut sockets = config.sockets.clone();
     sockets.connections_max = sockets.connections_max.min(connections_max);
     runtime.block_on(serve(config, &sockets, opened, (sender, messages), clock))
@@ -61,6 +67,7 @@ fn open(
         config_file: Some(file.to_path_buf()),
         segment_bytes: u64::from(config.metadata_log.segment_bytes),
         segment_ms: config.metadata_log.segment_ms,
+        snapshot_delete_delay_ms: u64::try_from(config.metadata_log.delete_delay_ms).unwrap_or(0),
         accept_lost_vote,
     };
     let completions = sender.clone();
@@ -138,6 +145,16 @@ async fn stop_signal(
     tokio::select! {
         _ = interrupt.recv() => {}
         _ = terminate.recv() => {}
+    }
+}
+
+/// Asks the core for a snapshot at every signal, until the core has ended.
+async fn pass_on_snapshot_signal(mut asked: tokio::signal::unix::Signal, core: Sender<Message>) {
+    while asked.recv().await.is_some() {
+        tracing::info!("SIGUSR1: a snapshot is asked for");
+        if core.send(Message::Event(Event::SnapshotAsked)).is_err() {
+            return;
+        }
     }
 }
 

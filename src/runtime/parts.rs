@@ -8,7 +8,7 @@ use crate::config::{self, Config};
 use crate::controller::Settings;
 use crate::controller::register_controller::{self, Registration};
 use crate::image::Image;
-use crate::node::{Parts, SnapshotRules};
+use crate::node::{Held, Parts, RetentionRules, SnapshotRules};
 use crate::raft::{Boot, Raft, RaftConfig, VoterNode};
 use crate::records::{ControllerEndpoint, FeatureLevelRecord, Record, VersionedRecord};
 use crate::storage::directory::{Opened, PARTITION_DIR};
@@ -55,6 +55,14 @@ pub(super) fn build(
         snapshots: SnapshotRules {
             bytes_between: config.snapshots.record_bytes_between,
             interval_ms: config.snapshots.interval_ms,
+            retention: RetentionRules {
+                bytes_max: u64::try_from(config.snapshots.retention_bytes).ok(),
+                ms_max: u64::try_from(config.snapshots.retention_ms).ok(),
+            },
+        },
+        held: Held {
+            snapshots: opened.recovered.held.clone(),
+            log_bytes: opened.recovered.log_bytes,
         },
         settings,
         seed,
@@ -243,9 +251,15 @@ pub(super) fn log_start(config: &Config, opened: &Opened, parts: &Parts) {
     let raft = &parts.raft;
     let recovered = &opened.recovered;
     let voters: Vec<i32> = raft.voters().iter().map(|voter| voter.key.id.0).collect();
+    // Without a snapshot the level is not known before the log is replayed.
     let snapshot = match recovered.snapshots.last() {
-        Some(id) => format!("{}-{}", id.offset, id.epoch),
-        None => "none".to_owned(),
+        Some(id) => format!(
+            "latest snapshot {}-{} with {METADATA_VERSION}={}",
+            id.offset,
+            id.epoch,
+            parts.image.features().level(METADATA_VERSION)
+        ),
+        None => "no snapshot".to_owned(),
     };
     tracing::info!(
         "kraftd {} node.id={} process.roles=controller cluster.id={} directory.id={} voters={:?}",
@@ -256,13 +270,11 @@ pub(super) fn log_start(config: &Config, opened: &Opened, parts: &Parts) {
         voters,
     );
     tracing::info!(
-        "metadata log from {} to {}, latest snapshot {snapshot}, epoch {}, {KRAFT_VERSION}={}, \
-         {METADATA_VERSION}={} (as of the snapshot)",
+        "metadata log from {} to {}, {snapshot}, epoch {}, {KRAFT_VERSION}={}",
         recovered.log_start,
         recovered.log_end,
         raft.epoch(),
         raft.kraft_version(),
-        parts.image.features().level(METADATA_VERSION),
     );
     if recovered.torn_bytes > 0 {
         tracing::warn!(

@@ -36,6 +36,8 @@ pub struct DirectoryOptions {
     pub segment_bytes: u64,
     /// `metadata.log.segment.ms`.
     pub segment_ms: i64,
+    /// See [`OpenOptions::snapshot_delete_delay_ms`].
+    pub snapshot_delete_delay_ms: u64,
     /// See [`OpenOptions::accept_lost_vote`].
     pub accept_lost_vote: bool,
 }
@@ -78,6 +80,7 @@ pub fn open(
         cluster_id: checked.cluster_id.clone(),
         segment_bytes: options.segment_bytes,
         segment_ms: options.segment_ms,
+        snapshot_delete_delay_ms: options.snapshot_delete_delay_ms,
         accept_lost_vote: options.accept_lost_vote,
     };
     let plan = recovery::examine(&partition)?;
@@ -348,6 +351,7 @@ mod tests {
             config_file: Some("/etc/kafka/controller.properties".into()),
             segment_bytes: 1 << 30,
             segment_ms: 1 << 40,
+            snapshot_delete_delay_ms: 60_000,
             accept_lost_vote: false,
         }
     }

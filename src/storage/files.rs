@@ -4,6 +4,7 @@
 //! place after them, only as far as the log is durable, and synced once a second: it may lag, it
 //! is never ahead. Reads are handed over in order, so they see all appends submitted before them.
 
+mod retired;
 #[cfg(test)]
 mod tests;
 
@@ -22,8 +23,9 @@ use super::quorum_state::{self, QUORUM_STATE_FILE};
 use super::recovery::{self, OpenOptions};
 use super::segment::LogReader;
 use super::snapshot::{self, SnapshotFile};
-use super::{Command, Completion, Recovered, SnapshotChunk, SnapshotOrder};
+use super::{Command, Completion, HeldSnapshot, Recovered, SnapshotChunk, SnapshotOrder};
 use crate::types::{Epoch, OffsetAndEpoch, Token};
+use retired::RetiredFiles;
 
 /// Commands that may wait before [`Disk::submit`] blocks.
 const COMMANDS_MAX: usize = 4096;
@@ -33,6 +35,9 @@ const READS_MAX: usize = 1024;
 const GROUP_BYTES_MAX: usize = 8 << 20;
 /// How long the commit mark may be written and not synced.
 const MARK_SYNC: Duration = Duration::from_secs(1);
+/// How long a retired segment stays under its new name, as Java's `file.delete.delay.ms` for the
+/// metadata log, which no configuration changes.
+const SEGMENT_DELETE_DELAY: Duration = Duration::from_secs(60);
 
 /// The handle of the disk thread.
 #[derive(Debug)]
@@ -90,6 +95,7 @@ impl Disk {
             mark,
             mark_wanted: None,
             mark_sync_at: None,
+            retired: RetiredFiles::default(),
             reads,
             read_sender,
             read_thread: Some(read_thread),
@@ -242,13 +248,14 @@ impl Reads {
         position: i64,
         max_bytes: usize,
     ) -> Result<SnapshotChunk> {
-        let path = snapshot::path(&self.options.dir, id);
-        // Anything but a plain "no such file" is for the reader to tell.
-        let is_gone = matches!(path.try_exists(), Ok(false)) || id == OffsetAndEpoch::BOOTSTRAP;
-        if is_gone {
+        if id == OffsetAndEpoch::BOOTSTRAP {
             return Ok(SnapshotChunk::NotFound);
         }
-        SnapshotFile::open(&path)?.read(position, max_bytes)
+        // It may be retired while a peer fetches it.
+        match SnapshotFile::open_if_present(&snapshot::path(&self.options.dir, id))? {
+            Some(file) => file.read(position, max_bytes),
+            None => Ok(SnapshotChunk::NotFound),
+        }
     }
 }
 
@@ -283,6 +290,8 @@ struct Writer {
     mark_wanted: Option<OffsetAndEpoch>,
     /// When the mark, which was written, has to be synced.
     mark_sync_at: Option<Instant>,
+    /// Files that wait for their deletion.
+    retired: RetiredFiles,
     reads: Reads,
     read_sender: SyncSender<Command>,
     read_thread: Option<JoinHandle<()>>,
@@ -334,11 +343,13 @@ impl Writer {
                 Some(command) => self.serve(command)?,
             }
             self.sync_mark_if_due()?;
+            self.retired.delete_due(now());
         }
     }
 
     fn wait(&self, commands: &Receiver<Command>) -> std::result::Result<Command, RecvTimeoutError> {
-        match self.mark_sync_at {
+        let due = self.mark_sync_at.into_iter().chain(self.retired.next());
+        match due.min() {
             Some(at) => commands.recv_timeout(at.saturating_duration_since(now())),
             None => commands.recv().map_err(|_| RecvTimeoutError::Disconnected),
         }
@@ -395,6 +406,7 @@ impl Writer {
                 self.epoch_written = self.log.epochs().last().map(|(epoch, _)| *epoch);
                 self.teller.tell(Completion::Truncated(token));
             }
+            Command::MoveLogStart { token, to } => self.move_log_start(token, to)?,
             Command::SaveQuorumState { token, state } => {
                 quorum_state::write(&self.options.dir.join(QUORUM_STATE_FILE), &state)?;
                 self.teller.tell(Completion::QuorumStateSaved(token));
@@ -415,6 +427,20 @@ impl Writer {
         Ok(())
     }
 
+    fn move_log_start(&mut self, token: Token, to: OffsetAndEpoch) -> Result<()> {
+        let retired = self.log.move_start(to)?;
+        let now = now();
+        let delay = Duration::from_millis(self.options.snapshot_delete_delay_ms);
+        self.retired.add(retired.snapshot_files, now, delay);
+        self.retired
+            .add(retired.segment_files, now, SEGMENT_DELETE_DELAY);
+        self.teller.tell(Completion::LogStartMoved {
+            token,
+            removed_bytes: retired.log_bytes,
+        });
+        Ok(())
+    }
+
     /// Writes the file beside everything else: appends and reads do not wait for it.
     fn write_snapshot(&mut self, order: SnapshotOrder) -> Result<()> {
         let dir = self.options.dir.clone();
@@ -424,8 +450,12 @@ impl Writer {
         let thread = spawn("kraftd-snapshot", &self.options.dir, move || {
             let _guard = PanicGuard(Arc::clone(&teller));
             match snapshot::write(&dir, &order, &stopped) {
-                Ok(true) => teller.tell(Completion::SnapshotWritten(order.id)),
-                Ok(false) => {}
+                Ok(Some(bytes)) => teller.tell(Completion::SnapshotWritten(HeldSnapshot {
+                    id: order.id,
+                    bytes,
+                    last_timestamp: Some(order.last_timestamp),
+                })),
+                Ok(None) => {}
                 Err(fault) => teller.tell(Completion::Failed(fault.sentence)),
             }
         })?;

@@ -69,6 +69,15 @@ pub enum Command {
         /// New end, exclusive.
         end: Offset,
     },
+    /// Let the log begin at the end of this snapshot, which is durable: whole segments below it and
+    /// older snapshots are retired (renamed at once, deleted after a while or at the next start).
+    /// Completes with `LogStartMoved`.
+    MoveLogStart {
+        /// Comes back in the completion.
+        token: Token,
+        /// The oldest snapshot that stays.
+        to: OffsetAndEpoch,
+    },
     /// Replace `quorum-state`. Completes with `QuorumStateSaved`.
     SaveQuorumState {
         /// Comes back in the completion.
@@ -120,6 +129,13 @@ pub enum Completion {
     Truncated(Token),
     /// The election state is durable.
     QuorumStateSaved(Token),
+    /// What lies below the new start of the log is retired, durably.
+    LogStartMoved {
+        /// The command's token.
+        token: Token,
+        /// Bytes of the segments that were retired.
+        removed_bytes: u64,
+    },
     /// Batches read; empty when there is nothing at `from` (yet). Reads see all appends submitted
     /// before them.
     Read {
@@ -136,11 +152,22 @@ pub enum Completion {
         chunk: SnapshotChunk,
     },
     /// The snapshot is durable.
-    SnapshotWritten(OffsetAndEpoch),
+    SnapshotWritten(HeldSnapshot),
     /// The disk thread ended.
     Closed,
     /// A write failed: the sentence names file and reason. Nothing follows.
     Failed(String),
+}
+
+/// A snapshot on disk, as far as retention has to know it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HeldSnapshot {
+    /// What it is called.
+    pub id: OffsetAndEpoch,
+    /// The file's size in bytes.
+    pub bytes: u64,
+    /// Timestamp of the newest batch that it covers; `None` when the file does not tell.
+    pub last_timestamp: Option<Timestamp>,
 }
 
 /// A snapshot to write.
@@ -195,6 +222,10 @@ pub struct Recovered {
     pub epochs: Vec<(Epoch, Offset)>,
     /// Complete snapshots, ascending; the bootstrap snapshot 0-0 is not among them.
     pub snapshots: Vec<OffsetAndEpoch>,
+    /// Those snapshots with sizes and ages, and the bootstrap snapshot: it takes part in retention.
+    pub held: Vec<HeldSnapshot>,
+    /// Bytes of all segments of the log.
+    pub log_bytes: u64,
     /// The durable commit offset, if this directory has one.
     pub commit: Option<OffsetAndEpoch>,
     /// Control records of the newest snapshot (or of 0-0, at offset -1) and then of the log, with

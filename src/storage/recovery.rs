@@ -20,7 +20,6 @@ use std::path::{Path, PathBuf};
 use tracing::{info, warn};
 
 use self::segments::{Cut, FoundLog, RESTORE, rot};
-use super::Recovered;
 use super::atomic;
 use super::commit_file::{self, COMMIT_FILE, CommitMark, Found};
 use super::epoch_checkpoint::{self, EPOCH_CHECKPOINT_FILE};
@@ -31,6 +30,7 @@ use super::partition_metadata::{self, PARTITION_METADATA_FILE};
 use super::quorum_state::{self, QUORUM_STATE_FILE};
 use super::segment::{Segment, cut, log_path};
 use super::snapshot::{self, SnapshotFile, Summary};
+use super::{HeldSnapshot, Recovered};
 use crate::raft::{ControlRecord, QuorumState};
 use crate::types::{Epoch, NodeId, Offset, OffsetAndEpoch, Uuid};
 
@@ -45,6 +45,8 @@ pub struct OpenOptions {
     pub segment_bytes: u64,
     /// `metadata.log.segment.ms`.
     pub segment_ms: i64,
+    /// `internal.metadata.delete.delay.millis`: how long a retired snapshot keeps its new name.
+    pub snapshot_delete_delay_ms: u64,
     /// Start although `quorum-state` is gone: the operator knows that this node cannot vote twice.
     pub accept_lost_vote: bool,
 }
@@ -58,6 +60,8 @@ pub(crate) struct Plan {
     restart_at: Option<OffsetAndEpoch>,
     quorum_state: Option<QuorumState>,
     snapshots: Vec<OffsetAndEpoch>,
+    /// The bootstrap snapshot is there and stays.
+    has_bootstrap: bool,
     base: Option<(Offset, Vec<ControlRecord>)>,
     leftovers: Vec<PathBuf>,
     has_partition_metadata: bool,
@@ -107,7 +111,9 @@ pub(crate) fn examine(options: &OpenOptions) -> Result<Plan> {
             .filter(is_old)
             .map(|id| snapshot::path(dir, *id)),
     );
+    let bootstrap = OffsetAndEpoch::BOOTSTRAP;
     Ok(Plan {
+        has_bootstrap: start == Offset::ZERO && listing.checkpoints.contains(&bootstrap),
         dir: dir.clone(),
         log,
         restart_at,
@@ -421,11 +427,15 @@ impl Plan {
             .control
             .into_iter()
             .filter(|(offset, _)| *offset > covered);
+        let bootstrap = self.has_bootstrap.then_some(OffsetAndEpoch::BOOTSTRAP);
+        let held = bootstrap.into_iter().chain(self.snapshots.iter().copied());
         let recovered = Recovered {
             quorum_state: self.quorum_state,
             log_start: start,
             log_end: end,
             epochs: epochs.clone(),
+            held: held.map(|id| hold(dir, id)).collect::<Result<_>>()?,
+            log_bytes: log.segments.iter().map(|segment| segment.bytes).sum(),
             snapshots: self.snapshots,
             commit: (self.mark.commit.offset > Offset::ZERO).then_some(self.mark.commit),
             control: base.chain(behind).collect(),
@@ -475,6 +485,16 @@ fn restart(dir: &Path, log: &FoundLog, id: OffsetAndEpoch) -> Result<()> {
         atomic::sync_dir(dir)?;
     }
     remove_producer_snapshots_above(dir, id.offset)
+}
+
+/// What retention has to know of a snapshot.
+fn hold(dir: &Path, id: OffsetAndEpoch) -> Result<HeldSnapshot> {
+    let file = SnapshotFile::open(&snapshot::path(dir, id))?;
+    Ok(HeldSnapshot {
+        id,
+        bytes: file.bytes(),
+        last_timestamp: file.last_timestamp(),
+    })
 }
 
 /// The epochs of the log; of one without records, that of the snapshot which it begins at.

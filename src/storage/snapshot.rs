@@ -77,6 +77,36 @@ impl SnapshotFile {
         self.bytes
     }
 
+    /// Opens the file unless there is none (any more).
+    ///
+    /// # Errors
+    /// When it cannot be opened for another reason.
+    pub fn open_if_present(path: &Path) -> Result<Option<Self>> {
+        match File::open(path) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error).context("open", path),
+            Ok(file) => {
+                let bytes = file.metadata().context("read", path)?.len();
+                let path = path.to_path_buf();
+                Ok(Some(Self { path, file, bytes }))
+            }
+        }
+    }
+
+    /// Timestamp of the newest record that it covers, from its header alone; `None` when that
+    /// cannot be read.
+    #[must_use]
+    pub fn last_timestamp(&self) -> Option<Timestamp> {
+        let batch = self.batches().next()?.ok()?;
+        let records = control::wire_records(&self.path, &batch).ok()?;
+        records.into_iter().find_map(|(_, record)| match record {
+            wire::ControlRecord::SnapshotHeader(header) => {
+                Some(Timestamp(header.last_contained_log_timestamp))
+            }
+            _ => None,
+        })
+    }
+
     /// Walks the batches, a window at a time. A walk that ends without an error has seen a whole
     /// snapshot: every checksum, the header first and the footer last.
     #[must_use]
@@ -228,12 +258,12 @@ fn describe(fault: &BatchFault) -> String {
 /// Records in one batch of a snapshot.
 const BATCH_RECORDS_MAX: u32 = 1024;
 
-/// Writes the whole snapshot that is ordered; false when `stop` became true before that. Content
-/// that cannot be written leaves no file, nor does a snapshot that is given up.
+/// Writes the whole snapshot that is ordered and gives its size; `None` when `stop` became true
+/// before that. What cannot be written leaves no file, nor does a snapshot that is given up.
 ///
 /// # Errors
 /// When a record cannot be encoded, or a write, sync or rename fails.
-pub(crate) fn write(dir: &Path, order: &SnapshotOrder, stop: &AtomicBool) -> Result<bool> {
+pub(crate) fn write(dir: &Path, order: &SnapshotOrder, stop: &AtomicBool) -> Result<Option<u64>> {
     let SnapshotOrder {
         id,
         last_timestamp,
@@ -253,9 +283,9 @@ pub(crate) fn write(dir: &Path, order: &SnapshotOrder, stop: &AtomicBool) -> Res
     });
     result?;
     if stop.load(Ordering::Relaxed) {
-        return Ok(false);
+        return Ok(None);
     }
-    writer.finish().map(|_bytes| true)
+    writer.finish().map(Some)
 }
 
 /// Writes a checkpoint file under a temporary name and gives it its own when it is whole.

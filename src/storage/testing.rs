@@ -63,6 +63,7 @@ pub(super) fn options(dir: &Path) -> OpenOptions {
         cluster_id: "MkU3OEVBNTcwNTJENDM2Qk".into(),
         segment_bytes: 1 << 30,
         segment_ms: 1 << 40,
+        snapshot_delete_delay_ms: 60_000,
         accept_lost_vote: false,
     }
 }

@@ -9,7 +9,7 @@ use kraftd::types::{
     Instant, Now, Offset, OffsetAndEpoch, ReplicaKey, SplitMix, Ticket, Timestamp,
 };
 
-use crate::config::Config;
+use crate::config::{Chance, Config};
 use crate::disk::{Disk, end_of};
 use crate::laws::Laws;
 use crate::log::Trace;
@@ -30,6 +30,8 @@ enum Event {
     DiskDone(u64),
     SnapshotDone(u64, OffsetAndEpoch),
     Crash,
+    /// One that no other follows.
+    CrashOnce,
     Start,
     ObserverCrash,
 }
@@ -272,6 +274,11 @@ impl World {
                     self.arrange(self.config.crash_every_ms, Event::Crash);
                 }
             }
+            Event::CrashOnce => {
+                if self.phase == Phase::Storm {
+                    self.crash();
+                }
+            }
             Event::Start => self.start(),
             Event::ObserverCrash => {
                 if self.phase == Phase::Storm {
@@ -289,13 +296,6 @@ impl World {
     fn start(&mut self) {
         if self.node.is_some() {
             return;
-        }
-        let before = self.disk.start;
-        if self.config.trim {
-            self.disk.trim();
-        }
-        if self.disk.start > before {
-            self.meet("old log cleaned");
         }
         self.lives += 1;
         self.trace.line(
@@ -386,6 +386,29 @@ impl World {
             node.snapshotting = false;
             self.disk.snapshots.push(id);
             self.give(Input::SnapshotWritten(id));
+            self.clean();
+        }
+    }
+
+    /// Lets go of old snapshots, if there are such; now and then asks for nonsense.
+    fn clean(&mut self) {
+        if !self.config.clean.hits(&mut self.dice.disk) {
+            return;
+        }
+        let known = self.disk.snapshots.len() as u64;
+        let at = self.dice.disk.below(known) as usize;
+        let mut id = self.disk.snapshots[at];
+        if self.dice.disk.below(20) == 0 {
+            id.offset = id.offset.plus(self.dice.disk.below(9) as i64 - 4);
+        }
+        let before = self.disk.start;
+        self.give(Input::Clean(id));
+        if self.disk.start > before {
+            self.meet("old log cleaned");
+            // The move takes moments, so a crash in it has to be meant.
+            if self.config.crash_every_ms > 0 && Chance(200).hits(&mut self.dice.faults) {
+                self.at(0, Event::CrashOnce);
+            }
         }
     }
 
@@ -449,7 +472,8 @@ impl World {
                 ticket, response, ..
             } => {
                 law!(
-                    self.disk.snapshots.contains(&response.id),
+                    self.disk.snapshots.contains(&response.id)
+                        && response.id.offset >= self.disk.start,
                     "{:?} is no snapshot",
                     response.id
                 );

@@ -1,7 +1,7 @@
 //! Who talks to the node: the network, the observers, the client that proposes.
 
 use kraftd::raft::{Input, Proposal, Request, Response};
-use kraftd::types::{Epoch, Ticket};
+use kraftd::types::{Epoch, Offset, Ticket};
 
 use super::{Event, Phase, World};
 use crate::disk::encode;
@@ -58,6 +58,7 @@ impl World {
         }
         observer.waiting = None;
         let commit_before = observer.commit;
+        let end_before = observer.end();
         let change = observer.take(answer);
         self.trace.line(
             self.now,
@@ -73,6 +74,12 @@ impl World {
         self.laws
             .observers
             .changed(observer, commit_before, &change, committed);
+        if change.sent_to_snapshot && end_before > Offset::ZERO {
+            self.meet("observer behind the log's start");
+        }
+        if change.snapshot_gone {
+            self.meet("snapshot gone while it was fetched");
+        }
         if change.loaded.is_some() {
             self.meet("observer loaded a snapshot");
         }

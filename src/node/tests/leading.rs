@@ -54,7 +54,7 @@ impl Bench {
     }
 
     /// Lets time pass, step by step, with a disk that is never behind.
-    fn pass(&mut self, ms: u64) {
+    pub(super) fn pass(&mut self, ms: u64) {
         let end = self.ms + ms;
         while self.ms < end && self.halted.is_none() {
             self.ms = self.node.next_wakeup().0.clamp(self.ms + 1, end);

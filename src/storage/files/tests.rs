@@ -5,7 +5,7 @@ use std::sync::mpsc;
 use super::*;
 use crate::raft::QuorumState;
 use crate::storage::testing::{batch, options};
-use crate::types::Offset;
+use crate::types::{Offset, Timestamp};
 
 struct Running {
     disk: Disk,
@@ -15,10 +15,16 @@ struct Running {
 }
 
 fn start(dir: &std::path::Path) -> Running {
+    start_with(dir, |_| ())
+}
+
+fn start_with(dir: &std::path::Path, change: impl FnOnce(&mut OpenOptions)) -> Running {
+    let mut options = options(dir);
+    change(&mut options);
     let (sender, completions) = mpsc::channel();
     let lock = DirLock::acquire(dir).unwrap();
     let tell = move |completion| drop(sender.send(completion));
-    let (disk, recovered) = Disk::open(&options(dir), vec![lock], tell).unwrap();
+    let (disk, recovered) = Disk::open(&options, vec![lock], tell).unwrap();
     Running {
         disk,
         completions,
@@ -248,8 +254,8 @@ fn order(content: State) -> Command {
             offset: Offset(1),
             epoch: Epoch(1),
         },
-        last_timestamp: crate::types::Timestamp(1),
-        timestamp: crate::types::Timestamp(1),
+        last_timestamp: Timestamp(1),
+        timestamp: Timestamp(1),
         control: Vec::new(),
         content: Arc::new(content),
     })
@@ -315,4 +321,83 @@ fn a_snapshot_that_cannot_be_read_is_told_and_the_disk_goes_on() {
     assert!(matches!(read(6), SnapshotChunk::NotFound));
     running.append(0);
     assert!(matches!(running.next(), Completion::Appended(_)));
+}
+
+fn written(running: &Running, offset: i64) {
+    #[derive(Debug)]
+    struct Nothing;
+    impl crate::storage::Content for Nothing {
+        fn records(&self, _sink: &mut dyn FnMut(crate::records::VersionedRecord)) {}
+    }
+    let id = OffsetAndEpoch {
+        offset: Offset(offset),
+        epoch: Epoch(1),
+    };
+    running.disk.submit(Command::WriteSnapshot(SnapshotOrder {
+        id,
+        last_timestamp: Timestamp(5),
+        timestamp: Timestamp(6),
+        control: Vec::new(),
+        content: Arc::new(Nothing),
+    }));
+    match running.next() {
+        Completion::SnapshotWritten(held) => {
+            assert_eq!((held.id, held.last_timestamp), (id, Some(Timestamp(5))));
+            assert!(held.bytes > 100);
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn retired_snapshots_are_deleted_after_their_delay_and_not_found_meanwhile() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut running = start_with(dir.path(), |options| options.snapshot_delete_delay_ms = 1);
+    running.append(0);
+    running.append(1);
+    for _ in 0..2 {
+        assert!(matches!(running.next(), Completion::Appended(_)));
+    }
+    written(&running, 1);
+    written(&running, 2);
+    let newest = OffsetAndEpoch {
+        offset: Offset(2),
+        epoch: Epoch(1),
+    };
+    let old = OffsetAndEpoch {
+        offset: Offset(1),
+        epoch: Epoch(1),
+    };
+    running.disk.submit(Command::MoveLogStart {
+        token: Token(70),
+        to: newest,
+    });
+    assert!(matches!(
+        running.next(),
+        Completion::LogStartMoved {
+            token: Token(70),
+            removed_bytes: 0
+        }
+    ));
+    for (id, found) in [(old, false), (newest, true)] {
+        running.disk.submit(Command::ReadSnapshot {
+            token: Token(71),
+            id,
+            position: 0,
+            max_bytes: 10,
+        });
+        match running.next() {
+            Completion::SnapshotRead { chunk, .. } => {
+                assert_eq!(matches!(chunk, SnapshotChunk::Bytes { .. }), found);
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    let partition = dir.path().join("__cluster_metadata-0");
+    let retired = partition.join("00000000000000000001-0000000001.checkpoint.deleted");
+    while retired.exists() {
+        std::thread::yield_now();
+    }
+    running._dir = None;
+    running.close();
 }
