@@ -5,6 +5,7 @@
 mod answers;
 mod codec;
 mod image;
+mod memory;
 mod scenarios;
 mod storage_tool;
 mod tidy;

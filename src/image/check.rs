@@ -30,6 +30,7 @@ impl Image {
                 self.partition_count()
             ));
         }
+        self.topics.check_pools()?;
         self.check_configs()?;
         for (id, broker) in self.brokers() {
             if broker.id != *id || self.registered_at(*id).is_none() {

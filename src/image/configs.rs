@@ -115,12 +115,39 @@ struct Row {
     map: ConfigMap,
 }
 
+/// Maps that were written lately, so that resources with equal ones share them: in most clusters
+/// many topics are configured alike. A map stays until another one takes its place, so this holds
+/// a fixed number of them whatever is written.
+#[derive(Clone, Debug)]
+struct Recent(Arc<[Option<ConfigMap>; 64]>);
+
+impl Default for Recent {
+    fn default() -> Self {
+        Self(Arc::new([const { None }; 64]))
+    }
+}
+
+impl Recent {
+    /// `map`, or an equal one that is here already.
+    fn shared(&mut self, map: ConfigMap) -> ConfigMap {
+        let at = hash_of(&map.0) as usize % self.0.len();
+        match &self.0[at] {
+            Some(known) if *known == map => known.clone(),
+            Some(_) | None => {
+                Arc::make_mut(&mut self.0)[at] = Some(map.clone());
+                map
+            }
+        }
+    }
+}
+
 /// All configurations.
 #[derive(Clone, Debug)]
 pub(super) struct Configs {
     slots: Slots<Row>,
     index: Index,
     keys: Pool<Arc<str>>,
+    recent: Recent,
 }
 
 impl Default for Configs {
@@ -129,6 +156,7 @@ impl Default for Configs {
             slots: Slots::default(),
             index: Index::default(),
             keys: Pool::starting_with::<str>(Arc::from("")),
+            recent: Recent::default(),
         }
     }
 }
@@ -159,27 +187,27 @@ impl Configs {
         shared: impl FnOnce() -> Arc<str>,
     ) {
         match (self.find(kind, name), value) {
-            (Some(at), Some(value)) => {
-                let key = self.shared_key(key);
-                let row = self.slots.get_mut(at);
-                let row = row.expect("the index names live slots only");
-                row.map = row.map.with(key, value);
-            }
-            (Some(at), None) => {
-                let row = self.slots.get_mut(at);
-                let row = row.expect("the index names live slots only");
-                row.map = row.map.without(key);
-                if row.map.is_empty() {
+            (Some(at), value) => {
+                let row = self.slots.get(at);
+                let known = &row.expect("the index names live slots only").map;
+                let map = match value {
+                    Some(value) => known.clone().with(self.shared_key(kind, key), value),
+                    None => known.without(key),
+                };
+                if map.is_empty() {
                     self.remove(kind, name);
+                    return;
                 }
+                let map = self.recent.shared(map);
+                let row = self.slots.get_mut(at);
+                row.expect("the index names live slots only").map = map;
             }
             (None, Some(value)) => {
-                let key = self.shared_key(key);
-                self.add(Row {
-                    kind,
-                    name: shared(),
-                    map: ConfigMap(Arc::from([(key, Arc::from(value))])),
-                });
+                let key = self.shared_key(kind, key);
+                let map = ConfigMap(Arc::from([(key, Arc::from(value))]));
+                let map = self.recent.shared(map);
+                let name = shared();
+                self.add(Row { kind, name, map });
             }
             (None, None) => {}
         }
@@ -225,7 +253,12 @@ impl Configs {
         self.index.insert(hash, at);
     }
 
-    fn shared_key(&mut self, key: &str) -> Arc<str> {
+    /// Keys that a list has are shared. Any key of a broker is taken, so those are not: they would
+    /// stay in the pool for ever, and there are few brokers.
+    fn shared_key(&mut self, kind: i8, key: &str) -> Arc<str> {
+        if kind == BROKER {
+            return Arc::from(key);
+        }
         let id = self.keys.intern(key);
         Arc::clone(self.keys.value(id))
     }
@@ -332,6 +365,27 @@ mod tests {
         assert!(TOPIC_KEYS.is_sorted());
         assert!(CLIENT_METRICS_KEYS.is_sorted());
         assert!(GROUP_KEYS.is_sorted());
+    }
+
+    #[test]
+    fn resources_that_are_configured_alike_share_one_map() {
+        let mut configs = Configs::default();
+        for name in ["a", "b"] {
+            set(&mut configs, TOPIC, name, "retention.ms", Some("1"));
+            set(&mut configs, TOPIC, name, "segment.ms", Some("2"));
+        }
+        let map = |configs: &Configs, name| configs.get(TOPIC, name).cloned().expect("set");
+        assert!(Arc::ptr_eq(&map(&configs, "a").0, &map(&configs, "b").0));
+        set(&mut configs, TOPIC, "b", "segment.ms", Some("3"));
+        assert_eq!(map(&configs, "a").get("segment.ms"), Some("2"));
+        assert_eq!(map(&configs, "b").get("segment.ms"), Some("3"));
+        // However many maps there are, only the last few are remembered.
+        for number in 0..1_000 {
+            let value = number.to_string();
+            set(&mut configs, TOPIC, "a", "retention.ms", Some(&value));
+        }
+        assert_eq!(map(&configs, "a").get("retention.ms"), Some("999"));
+        assert_eq!(map(&configs, "b").get("retention.ms"), Some("1"));
     }
 
     #[test]

@@ -17,7 +17,8 @@
 //! 3. a partition has as many directories as replicas;
 //! 4. the leader is none or an in-sync replica, and epochs are not negative;
 //! 5. counts equal what is counted;
-//! 6. replaying what [`Image::emit`] writes, from empty, gives an equal image.
+//! 6. what rows hold is in the pools, which hold little else;
+//! 7. replaying what [`Image::emit`] writes, from empty, gives an equal image.
 
 mod acls;
 mod brokers;
@@ -35,6 +36,7 @@ mod replay_topics;
 mod scan;
 mod scram;
 mod slots;
+mod sweep;
 mod table;
 #[cfg(test)]
 mod tests;

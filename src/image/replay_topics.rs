@@ -31,6 +31,7 @@ impl Image {
         let topic = at.and_then(|at| self.topics.remove(at));
         let topic = topic.ok_or(ReplayFault::UnknownTopic(id))?;
         self.configs.remove(configs::TOPIC, &topic.name);
+        self.topics.sweep_if_due();
         Ok(())
     }
 
@@ -71,6 +72,7 @@ impl Image {
             recovering,
         };
         self.topics.set_row(at, index, row);
+        self.topics.sweep_if_due();
         Ok(())
     }
 
@@ -88,6 +90,7 @@ impl Image {
         // Rows are found by indexes that are not negative only.
         self.topics
             .set_row(at, record.partition_id.cast_unsigned(), row);
+        self.topics.sweep_if_due();
         Ok(())
     }
 
@@ -115,6 +118,7 @@ impl Image {
                 self.topics.set_row(at, index, cleared);
             }
         }
+        self.topics.sweep_if_due();
         Ok(())
     }
 }

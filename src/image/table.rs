@@ -132,6 +132,31 @@ impl<T: Clone> Table<T> {
         }
         at
     }
+
+    /// Drops the values behind the first `length`.
+    pub(super) fn truncate(&mut self, length: usize) {
+        if length >= self.len() {
+            return;
+        }
+        match &mut self.chunks {
+            Chunks::One(chunk) => Arc::make_mut(chunk).truncate(length),
+            Chunks::Many(spine) if length <= CHUNK => {
+                let mut first = Arc::clone(&spine[0]);
+                Arc::make_mut(&mut first).truncate(length);
+                self.chunks = Chunks::One(first);
+            }
+            Chunks::Many(spine) => {
+                let spine = Arc::make_mut(spine);
+                spine.truncate(length.div_ceil(CHUNK));
+                spine.shrink_to_fit();
+                if let Some(last) = spine.last_mut()
+                    && !length.is_multiple_of(CHUNK)
+                {
+                    Arc::make_mut(last).truncate(length % CHUNK);
+                }
+            }
+        }
+    }
 }
 
 /// Grows by a few values and not by doubling: most topics have few partitions, and half-empty
@@ -155,16 +180,18 @@ mod tests {
     enum Step {
         Push(u32),
         Set(usize, u32),
+        Truncate(usize),
         Fork,
         Back,
     }
 
     fn step() -> impl Strategy<Value = Step> {
         prop_oneof![
-            6 => any::<u32>().prop_map(Step::Push),
-            4 => (0..300_usize, any::<u32>()).prop_map(|(at, v)| Step::Set(at, v)),
-            1 => Just(Step::Fork),
-            1 => Just(Step::Back),
+            40 => any::<u32>().prop_map(Step::Push),
+            20 => (0..300_usize, any::<u32>()).prop_map(|(at, v)| Step::Set(at, v)),
+            1 => (0..300_usize).prop_map(Step::Truncate),
+            4 => Just(Step::Fork),
+            3 => Just(Step::Back),
         ]
     }
 
@@ -181,7 +208,7 @@ mod tests {
     proptest! {
         #[test]
         fn a_table_and_its_forks_behave_as_a_btree_map(
-            steps in proptest::collection::vec(step(), 0..400)
+            steps in proptest::collection::vec(step(), 0..500)
         ) {
             let mut table = Table::default();
             let mut model = BTreeMap::new();
@@ -200,6 +227,10 @@ mod tests {
                             *slot = value;
                             model.insert(at, value);
                         }
+                    }
+                    Step::Truncate(length) => {
+                        table.truncate(length);
+                        model.retain(|at, _| *at < length);
                     }
                     Step::Fork => forks.push((table.clone(), model.clone())),
                     Step::Back => {

@@ -2,6 +2,7 @@
 
 mod cluster;
 pub(super) mod random;
+mod sweep;
 mod topics;
 
 use super::*;

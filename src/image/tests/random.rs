@@ -201,7 +201,7 @@ pub(in crate::image) fn emitted(image: &Image) -> (Vec<VersionedRecord>, Losses)
     (records, losses)
 }
 
-/// Law 6, through the bytes of the records.
+/// Law 7, through the bytes of the records.
 fn assert_survives_a_snapshot(image: &Image) {
     let (records, losses) = emitted(image);
     assert!(losses.is_empty(), "{losses:?}");
