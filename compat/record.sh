@@ -4,6 +4,7 @@
 #   compat/record.sh storage     only the transcripts of the storage tool
 #   compat/record.sh answers     only the answers to tables of requests
 #   compat/record.sh directories only the directories
+#   compat/record.sh batches     only the batches of each codec
 #   compat/record.sh config      only what Java says of configurations
 #   compat/record.sh manifest    only the manifest
 set -euo pipefail
@@ -34,6 +35,10 @@ if [ "$what" = all ] || [ "$what" = directories ]; then
   done
 fi
 
+if [ "$what" = all ] || [ "$what" = batches ]; then
+  java -Xmx128m -cp "$classes:$jars/4.4.0/*" kraftd.compat.BatchRecorder fixtures/4.4.0/batches
+fi
+
 if [ "$what" = all ] || [ "$what" = config ]; then
   KRAFTD_RECORD=env.example java -Xmx256m -cp "$classes:$jars/4.4.0/*" \
     kraftd.compat.ConfigRecorder fixtures/4.4.0/config 2> /dev/null
@@ -46,6 +51,7 @@ made_by() {
     */formatted/*) echo "kafka.tools.StorageTool format, by kraftd.compat.DirectoryRecorder" ;;
     */lived/*) echo "kafka.Kafka as the controller, by kraftd.compat.DirectoryRecorder" ;;
     */answers/*) echo "a controller formatted --standalone with one broker, asked by kraftd.compat.AnswerRecorder" ;;
+    */batches/*) echo "org.apache.kafka.common.record.internal.MemoryRecords, by kraftd.compat.BatchRecorder" ;;
     */config/*) echo "kafka.server.KafkaConfig, asked by kraftd.compat.ConfigRecorder" ;;
     *) echo "compat/record.sh" ;;
   esac

@@ -111,6 +111,12 @@ const IMPURE: [(&str, &str); 17] = [
     ),
 ];
 
+/// Lines of pure rooms that are pure although they hold such a word, each with its file.
+const PURE_LINES: [(&str, &str); 1] = [
+    // The codecs of libraries read slices through this trait.
+    ("src/records/batch/codec.rs", "use std::io::Read;"),
+];
+
 /// Functions that may be longer than [`FUNCTION_LINES_MAX`]. This list may only shrink.
 pub(crate) const LONG_FUNCTIONS: [(&str, &str); 0] = [];
 
@@ -223,6 +229,11 @@ pub(crate) fn purity(source: &Source) -> Vec<Finding> {
     }
     let mut found = Vec::new();
     for (line, text) in source.product_lines() {
+        let is_pure =
+            |(path, pure): &(&str, &str)| source.path.ends_with(path) && text.trim() == *pure;
+        if PURE_LINES.iter().any(is_pure) {
+            continue;
+        }
         for (word, instead) in IMPURE {
             if contains_word(text, word) {
                 let text = format!("`{word}` in a pure room: {instead}");

@@ -18,6 +18,9 @@
 //! while it walks.
 
 mod builder;
+mod codec;
+#[cfg(test)]
+mod codec_tests;
 #[cfg(test)]
 mod tests;
 mod walk;
@@ -28,6 +31,7 @@ use std::fmt;
 use bytes::Bytes;
 
 pub use self::builder::{BatchBuilder, record_bytes};
+pub use self::codec::Codec;
 pub use self::walk::{RawRecord, Records};
 use crate::types::{Epoch, Offset, Timestamp};
 
@@ -51,6 +55,7 @@ pub const BATCH_BYTES_SANE: usize = 64 * 1024 * 1024;
 const ATTRIBUTE_COMPRESSION: i16 = 0x07;
 const ATTRIBUTE_LOG_APPEND_TIME: i16 = 0x08;
 const ATTRIBUTE_CONTROL: i16 = 0x20;
+const ATTRIBUTES_KNOWN: i16 = ATTRIBUTE_COMPRESSION | ATTRIBUTE_LOG_APPEND_TIME | ATTRIBUTE_CONTROL;
 
 /// Why bytes are not a batch of the metadata log.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -70,8 +75,10 @@ pub enum BatchFault {
         /// The record's place in the batch, from 0.
         index: u32,
     },
-    /// Metadata batches are never compressed.
-    Compressed(i16),
+    /// The compressed records are not what the codec writes.
+    Codec(Codec),
+    /// A codec that does not exist.
+    CodecUnknown(i16),
     /// The count of records is not the range of offsets.
     Count {
         /// The count in the header.
@@ -81,14 +88,26 @@ pub enum BatchFault {
     },
     /// A negative epoch.
     Epoch(i32),
+    /// The compressed records are too large to be true.
+    Inflated(Codec),
     /// Bytes behind the last record.
     LeftOver(usize),
     /// A length below that of an empty batch, or beyond [`BATCH_BYTES_SANE`].
     Length(i32),
     /// A record format other than 2.
     Magic(i8),
+    /// No records, as in a log that is compacted record by record; the metadata log is not, and
+    /// Kafka's loader refuses such a batch.
+    NoRecords,
     /// A negative base offset, or one so large that the last offset does not exist.
     Offset(i64),
+    /// A compressed record that is larger than its whole batch: Kafka's loader refuses it.
+    RecordTooLarge {
+        /// The record's place in the batch, from 0.
+        index: u32,
+        /// Its size in bytes.
+        bytes: usize,
+    },
     /// A timestamp beyond 64 bits.
     Timestamp,
     /// The bytes end inside the batch.
@@ -104,7 +123,14 @@ impl fmt::Display for BatchFault {
                 "batch checksum is {stored:#010x}, but its bytes give {computed:#010x}"
             ),
             Self::BadRecord { index } => write!(f, "record {index} of the batch is malformed"),
-            Self::Compressed(codec) => write!(f, "batch is compressed (codec {codec})"),
+            Self::Codec(codec) => {
+                write!(
+                    f,
+                    "the batch's records cannot be decompressed ({})",
+                    codec.name()
+                )
+            }
+            Self::CodecUnknown(codec) => write!(f, "batch has the unknown codec {codec}"),
             Self::Count {
                 count,
                 last_offset_delta,
@@ -113,10 +139,20 @@ impl fmt::Display for BatchFault {
                 "batch counts {count} records, but its last offset delta is {last_offset_delta}"
             ),
             Self::Epoch(epoch) => write!(f, "batch epoch {epoch} is negative"),
+            Self::Inflated(codec) => write!(
+                f,
+                "the batch's records would be more than {BATCH_BYTES_SANE} bytes decompressed ({})",
+                codec.name()
+            ),
             Self::LeftOver(count) => write!(f, "{count} bytes behind the batch's last record"),
             Self::Length(length) => write!(f, "batch length {length} cannot be true"),
             Self::Magic(magic) => write!(f, "batch format {magic} is not 2"),
+            Self::NoRecords => f.write_str("the batch has no records"),
             Self::Offset(offset) => write!(f, "batch base offset {offset} cannot be true"),
+            Self::RecordTooLarge { index, bytes } => write!(
+                f,
+                "record {index} of the batch has {bytes} bytes, more than the batch itself"
+            ),
             Self::Timestamp => f.write_str("a record's timestamp exceeds 64 bits"),
             Self::Truncated => f.write_str("the bytes end inside the batch"),
         }
@@ -134,7 +170,8 @@ pub struct BatchHeader {
     pub epoch: Epoch,
     /// CRC-32C of everything behind it.
     pub crc: u32,
-    /// The raw attributes: only the timestamp type (0x08) and control (0x20) can be set.
+    /// The raw attributes: only the codec (0x07), the timestamp type (0x08) and control (0x20) can
+    /// be set.
     pub attributes: i16,
     /// From this the records' timestamps count.
     pub base_timestamp: Timestamp,
@@ -146,8 +183,12 @@ pub struct BatchHeader {
     pub producer_epoch: i16,
     /// -1 in metadata batches.
     pub base_sequence: i32,
-    /// How many records there are, at least 1.
+    /// How many records there are; of a batch without any, see [`BatchFault::NoRecords`].
     pub count: u32,
+    /// How the records are compressed.
+    pub codec: Codec,
+    /// How many offsets the batch takes: the count, if that is not 0.
+    span: u32,
     /// The size of the whole batch.
     size: usize,
 }
@@ -175,23 +216,26 @@ impl BatchHeader {
         if magic != MAGIC {
             return Err(BatchFault::Magic(magic));
         }
-        if attributes & ATTRIBUTE_COMPRESSION != 0 {
-            return Err(BatchFault::Compressed(attributes & ATTRIBUTE_COMPRESSION));
-        }
-        if attributes & !(ATTRIBUTE_LOG_APPEND_TIME | ATTRIBUTE_CONTROL) != 0 {
+        let codec = Codec::of(attributes)
+            .ok_or(BatchFault::CodecUnknown(attributes & ATTRIBUTE_COMPRESSION))?;
+        if attributes & !ATTRIBUTES_KNOWN != 0 {
             return Err(BatchFault::Attributes(attributes));
         }
         if epoch < 0 {
             return Err(BatchFault::Epoch(epoch));
         }
-        if count < 1 || last_offset_delta != count - 1 {
+        let span = match last_offset_delta.checked_add(1) {
+            Some(span) if span >= 1 && (count == span || count == 0) => span.unsigned_abs(),
+            _ => 0,
+        };
+        if span == 0 {
             return Err(BatchFault::Count {
                 count,
                 last_offset_delta,
             });
         }
         // The offset behind the last one must exist too: it is the end of the log.
-        if base_offset < 0 || base_offset.checked_add(i64::from(count)).is_none() {
+        if base_offset < 0 || base_offset.checked_add(i64::from(span)).is_none() {
             return Err(BatchFault::Offset(base_offset));
         }
         Ok(Self {
@@ -205,6 +249,8 @@ impl BatchHeader {
             producer_epoch,
             base_sequence,
             count: count.unsigned_abs(),
+            codec,
+            span,
             size,
         })
     }
@@ -224,7 +270,7 @@ impl BatchHeader {
     /// The offset behind the last record (exclusive).
     #[must_use]
     pub const fn end_offset(&self) -> Offset {
-        self.base_offset.plus(self.count as i64)
+        self.base_offset.plus(self.span as i64)
     }
 
     /// True for a batch of control records, which carry raft's own facts and no metadata.
@@ -426,10 +472,20 @@ impl Batch {
         self.header.count
     }
 
-    /// Walks the records. After a fault the walk ends; a batch whose walk ended without one has
-    /// exactly [`Self::count`] records.
+    /// Walks the records, by the rules of Kafka's loader. After a fault the walk ends; a batch
+    /// whose walk ended without one has exactly [`Self::count`] records, at least 1.
+    ///
+    /// Compressed records are decompressed here, all at once and to at most [`BATCH_BYTES_SANE`]
+    /// bytes.
     #[must_use]
     pub fn records(&self) -> Records {
-        Records::new(self.header, self.bytes.slice(HEADER_BYTES..))
+        Records::new(self.header, self.bytes.slice(HEADER_BYTES..), true)
+    }
+
+    /// Walks the records for a look at them: none at all is no fault, nor is a compressed one that
+    /// is larger than its batch.
+    #[must_use]
+    pub fn records_as_found(&self) -> Records {
+        Records::new(self.header, self.bytes.slice(HEADER_BYTES..), false)
     }
 }

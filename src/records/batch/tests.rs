@@ -161,7 +161,7 @@ fn headers_that_cannot_be_true_are_refused() {
     let max = i64::MAX.to_be_bytes();
     assert_eq!(patched(0, &max), Err(BatchFault::Offset(i64::MAX)));
     assert_eq!(patched(12, &[0xff; 4]), Err(BatchFault::Epoch(-1)));
-    assert_eq!(patched(22, &[2]), Err(BatchFault::Compressed(2)));
+    assert_eq!(patched(22, &[5]), Err(BatchFault::CodecUnknown(5)));
     assert_eq!(patched(22, &[0x10]), Err(BatchFault::Attributes(0x10)));
     for (count, last_offset_delta) in [(1, 1), (0, -1), (i32::MIN, i32::MAX), (i32::MAX, 0)] {
         let mut bytes = hex(NO_OP);

@@ -14,7 +14,7 @@ pub struct RawRecord {
     pub timestamp: Timestamp,
     /// The key: null in data records, the type in control records.
     pub key: Option<Bytes>,
-    /// The value, sharing the batch's memory.
+    /// The value, sharing the batch's memory (or that of what was decompressed).
     pub value: Option<Bytes>,
 }
 
@@ -23,6 +23,9 @@ pub struct RawRecord {
 pub struct Records {
     header: BatchHeader,
     rest: Bytes,
+    /// The batch cannot be walked at all.
+    fault: Option<BatchFault>,
+    record_bytes_max: usize,
     index: u32,
     done: bool,
 }
@@ -33,6 +36,10 @@ impl Iterator for Records {
     fn next(&mut self) -> Option<Self::Item> {
         if self.done {
             return None;
+        }
+        if let Some(fault) = self.fault.take() {
+            self.done = true;
+            return Some(Err(fault));
         }
         if self.index == self.header.count {
             self.done = true;
@@ -47,10 +54,21 @@ impl Iterator for Records {
 }
 
 impl Records {
-    pub(super) const fn new(header: BatchHeader, body: Bytes) -> Self {
+    /// `strict` holds the records to the rules of Kafka's loader.
+    pub(super) fn new(header: BatchHeader, body: Bytes, strict: bool) -> Self {
+        let body = match header.count {
+            0 if strict => Err(BatchFault::NoRecords),
+            _ => header.codec.decompress(body),
+        };
+        let (rest, fault) = match body {
+            Ok(body) => (body, None),
+            Err(fault) => (Bytes::new(), Some(fault)),
+        };
         Self {
             header,
-            rest: body,
+            rest,
+            fault,
+            record_bytes_max: if strict { header.size() } else { usize::MAX },
             index: 0,
             done: false,
         }
@@ -63,6 +81,12 @@ impl Records {
             .ok_or_else(|| bad.clone())?;
         if length > self.rest.len() {
             return Err(BatchFault::Truncated);
+        }
+        if length > self.record_bytes_max {
+            return Err(BatchFault::RecordTooLarge {
+                index: self.index,
+                bytes: length,
+            });
         }
         let mut body = self.rest.split_to(length);
         let (timestamp_delta, key, value) = split(&mut body, self.index).ok_or(bad)?;

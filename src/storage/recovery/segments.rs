@@ -95,6 +95,16 @@ impl FoundLog {
         if let Some(what) = self.check_begin(position, batch, &control) {
             return Err(rot(path, &what));
         }
+        if batch.count() == 0 {
+            // Its checksum is good, so it is no torn tail; no state machine can load it.
+            let sentence = format!(
+                "{} cannot be loaded: the batch at byte {position} (offset {}) has no records, \
+                 which no controller writes. {RESTORE}",
+                path.display(),
+                batch.base_offset()
+            );
+            return Err(StorageFault::new(FaultKind::Unsupported, path, sentence));
+        }
         if self.last_epoch() != Some(batch.epoch()) {
             self.epochs.push((batch.epoch(), batch.base_offset()));
         }

@@ -573,3 +573,19 @@ fn a_snapshot_of_a_later_epoch_takes_the_logs_place() {
     committed(&options, 20, 2);
     refused(&options, FaultKind::Damaged, &["committed"]);
 }
+
+#[test]
+fn a_batch_without_records_is_refused_and_not_cut() {
+    let (_dir, options) = crashed();
+    // As Java's writer of empty batches writes it, at offset 30 and epoch 3.
+    let header = "000000000000001e 00000031 00000003 02 61226a29 0000 00000002 ffffffffffffffff
+        0000018bcfe56800 ffffffffffffffff ffff ffffffff 00000000";
+    let before = fs::metadata(log_file(&options)).unwrap().len();
+    damage(&log_file(&options), |bytes| {
+        bytes.extend_from_slice(&crate::records::testing::hex(header));
+    });
+    let fault = open(&options).unwrap_err();
+    assert_eq!(fault.kind, FaultKind::Unsupported, "{fault}");
+    assert!(fault.sentence.contains("offset 30"), "{fault}");
+    assert_eq!(fs::metadata(log_file(&options)).unwrap().len(), before + 61);
+}
