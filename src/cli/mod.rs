@@ -5,8 +5,12 @@
 //! `check-config`.
 
 pub mod check_config;
+mod diff;
 mod logging;
+mod past;
+mod report;
 mod start;
+mod state;
 mod storage_tool;
 
 use std::io::Write as _;
@@ -34,6 +38,10 @@ enum Command {
     Start(StartArgs),
     /// Do every start-up check of a server.properties file at once.
     CheckConfig(CheckArgs),
+    /// Show the metadata in a directory or file, now or at any point of the past that it covers.
+    State(state::StateArgs),
+    /// Tell what differs between the metadata of two directories or files, or of two points of one.
+    Diff(diff::DiffArgs),
     /// Format the log directories of this node.
     Format(FormatArgs),
     /// Tell what the log directories of this node are.
@@ -102,6 +110,8 @@ pub fn main() -> ExitCode {
         None => start::run(&cli.start),
         Some(Command::Start(args)) => start::run(&args),
         Some(Command::CheckConfig(args)) => check(&args),
+        Some(Command::State(args)) => state::run(&args),
+        Some(Command::Diff(args)) => diff::run(&args),
         Some(Command::Format(args)) => storage_tool::format(&args),
         Some(Command::Info(args)) => storage_tool::info(&args),
         Some(Command::RandomUuid) => storage_tool::random_uuid(),

@@ -176,12 +176,13 @@ pub(super) fn recovery_state(partition: Partition<'_>) -> &'static str {
     }
 }
 
-fn provenance_json(provenance: Provenance) -> Value {
+pub(super) fn provenance_json(provenance: Provenance) -> Value {
     json!({
         "offset": provenance.offset.0,
         "epoch": provenance.epoch.0,
         "timestamp": provenance.time.0,
         "time": iso_time(provenance.time),
+        "knownCommitted": provenance.committed.map(|offset| offset.0),
     })
 }
 

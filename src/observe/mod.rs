@@ -8,6 +8,7 @@
 //! Paths and names are the shell's, below its `/image`: `topics/byName/foo/0`, `cluster/brokers/1`,
 //! `configs/TOPIC:foo/retention.ms`, ... [`tree`] says where they differ, and why.
 
+pub mod changes;
 pub mod json;
 mod leaf;
 mod names;
@@ -16,6 +17,7 @@ pub mod secrets;
 mod tests;
 pub mod text;
 pub mod tree;
+mod words;
 
 pub use leaf::Leaf;
 pub use tree::{Directory, Node, Unknown, View};
@@ -31,6 +33,9 @@ pub struct Provenance {
     pub epoch: Epoch,
     /// The append time of that record's batch; negative when it is not known.
     pub time: Timestamp,
+    /// The last offset (inclusive) that is known to be committed; `None` when nothing says it.
+    /// What is behind it may never have been.
+    pub committed: Option<Offset>,
 }
 
 impl Provenance {
@@ -39,6 +44,7 @@ impl Provenance {
         offset: Offset(-1),
         epoch: Epoch(-1),
         time: Timestamp(-1),
+        committed: None,
     };
 }
 

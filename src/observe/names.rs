@@ -38,6 +38,11 @@ pub(super) fn parse_config_resource(node: &str) -> Option<(i8, &str)> {
     Some((number, name))
 }
 
+/// The node name of a finalized feature other than `metadata.version`.
+pub(super) fn finalized(feature: &str) -> String {
+    format!("finalized_{feature}")
+}
+
 /// How the default entity of a type is written.
 const DEFAULT_ENTITY: &str = "<default>";
 
@@ -107,6 +112,11 @@ fn read_name(text: &str) -> Option<(Option<String>, &str)> {
 
 /// The mechanisms that SCRAM credentials can have, as (number, name).
 pub(super) const SCRAM_MECHANISMS: [(i8, &str); 2] = [(1, "SCRAM-SHA-256"), (2, "SCRAM-SHA-512")];
+
+/// The name of a SCRAM mechanism.
+pub(super) fn scram_mechanism(number: i8) -> String {
+    known(&SCRAM_MECHANISMS, number)
+}
 
 /// The name that Kafka's enumeration gives to a number, or the number.
 fn known(names: &[(i8, &str)], number: i8) -> String {

@@ -153,6 +153,7 @@ fn view(image: &Image) -> View<'_> {
             offset: Offset(40),
             epoch: Epoch(3),
             time: Timestamp(1_700_000_000_123),
+            committed: Some(Offset(38)),
         },
         show_secrets: false,
     }
@@ -218,7 +219,7 @@ fn the_document_has_the_names_of_the_metadata_shell() {
     assert_eq!(
         document["provenance"],
         json!({"offset": 40, "epoch": 3, "timestamp": 1_700_000_000_123_i64,
-            "time": "2023-11-14T22:13:20.123Z"})
+            "time": "2023-11-14T22:13:20.123Z", "knownCommitted": 38})
     );
     let id = ids::base64url(TOPIC_ID);
     assert_eq!(
@@ -310,12 +311,15 @@ fn an_unknown_selector_is_told_with_the_names_near_it() {
     for (selector, sentence) in [
         (
             "topics/byname/orders",
-            r#"there is no "byname/orders" in topics, but byName"#,
+            r#"there is no "byname/orders" in topics; near it: byName"#,
         ),
-        ("topic", r#"there is no "topic" in the image, but topics"#),
+        (
+            "topic",
+            r#"there is no "topic" in the image; near it: topics"#,
+        ),
         (
             "topics/byName/oders",
-            r#"there is no "oders" in topics/byName, but orders"#,
+            r#"there is no "oders" in topics/byName; near it: orders"#,
         ),
         (
             "topics/byName/xyz/1",
@@ -331,7 +335,7 @@ fn an_unknown_selector_is_told_with_the_names_near_it() {
         ),
         (
             "topics/byName/orders/01",
-            r#"there is no "01" in topics/byName/orders, but 0, 1, 11"#,
+            r#"there is no "01" in topics/byName/orders; near it: 0, 1, 11"#,
         ),
     ] {
         assert_eq!(told(selector), sentence);

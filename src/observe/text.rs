@@ -8,8 +8,9 @@ use serde_json::Value;
 use super::leaf::{Leaf, recovery_state};
 use super::names;
 use super::tree::{Directory, Named, Node, View};
+use super::{Provenance, iso_time};
 use crate::image::{Acl, Broker, Endpoint, Partition};
-use crate::types::ids;
+use crate::types::{Offset, ids};
 
 /// Rows that are aligned with one another; so many are held before they are written.
 const BLOCK_ROWS: usize = 1000;
@@ -52,6 +53,10 @@ fn scalar(value: &Value) -> String {
             false => values.iter().map(scalar).collect::<Vec<_>>().join(", "),
         },
         Value::Object(fields) => {
+            if let (2, Some(min), Some(max)) = (fields.len(), fields.get("min"), fields.get("max"))
+            {
+                return format!("{min}..{max}");
+            }
             let each = fields.iter();
             let each = each.map(|(name, value)| format!("{name}={}", scalar(value)));
             each.collect::<Vec<_>>().join(" ")
@@ -61,7 +66,7 @@ fn scalar(value: &Value) -> String {
 }
 
 /// Text from the cluster must not move the cursor or begin lines of its own.
-fn one_line(text: &str) -> String {
+pub(super) fn one_line(text: &str) -> String {
     if !text.chars().any(char::is_control) {
         return text.to_owned();
     }
@@ -115,6 +120,7 @@ fn row(view: View<'_>, directory: Directory<'_>, (name, node): Named<'_>) -> Vec
             listeners(&controller.endpoints),
         ],
         Node::Leaf(Leaf::Partition(partition)) => partition_row(name, partition),
+        Node::Leaf(Leaf::Provenance(it)) => vec![name, provenance(it)],
         Node::Leaf(leaf) => vec![name, scalar(&leaf.json(view.show_secrets))],
         Node::Directory(Directory::Topic(topic)) => {
             let count = topic.partition_count().to_string();
@@ -126,6 +132,23 @@ fn row(view: View<'_>, directory: Directory<'_>, (name, node): Named<'_>) -> Vec
         }
         Node::Directory(inner) => vec![format!("{name}/"), summary(view, inner)],
     }
+}
+
+fn provenance(provenance: Provenance) -> String {
+    if provenance.offset < Offset::ZERO {
+        return "nothing yet".to_owned();
+    }
+    let committed = provenance
+        .committed
+        .filter(|known| *known < provenance.offset);
+    let committed = committed.map(|known| format!(", known to be committed up to {known}"));
+    format!(
+        "after offset {}, epoch {}, {}{}",
+        provenance.offset,
+        provenance.epoch,
+        iso_time(provenance.time),
+        committed.unwrap_or_default()
+    )
 }
 
 fn acl_row(name: String, acl: &Acl) -> Vec<String> {
@@ -169,7 +192,7 @@ fn broker_row(name: String, broker: &Broker) -> Vec<String> {
     ]
 }
 
-fn listeners(endpoints: &[Endpoint]) -> String {
+pub(super) fn listeners(endpoints: &[Endpoint]) -> String {
     let each = endpoints.iter();
     let each = each.map(|it| format!("{}://{}:{}", it.name, it.host, it.port));
     one_line(&each.collect::<Vec<_>>().join(","))

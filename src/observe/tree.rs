@@ -89,8 +89,6 @@ pub type Named<'a> = (Cow<'a, str>, Node<'a>);
 
 type Children<'a> = Box<dyn Iterator<Item = Named<'a>> + 'a>;
 
-const FINALIZED: &str = "finalized_";
-
 fn fixed<'a, const N: usize>(names: [(&'static str, Directory<'a>); N]) -> Children<'a> {
     let each = names.into_iter();
     Box::new(each.map(|(name, inner)| (Cow::Borrowed(name), Node::Directory(inner))))
@@ -204,17 +202,13 @@ impl<'a> View<'a> {
         let features = self.settled().features();
         let version = features.metadata_version();
         let version = version.map_or(Leaf::Nothing, |version| Leaf::Text(version.name()));
-        let migration = match self.settled().zk_migration() {
-            ZkMigration::Done => None,
-            ZkMigration::Waiting => Some("PRE_MIGRATION"),
-            ZkMigration::Running => Some("MIGRATION"),
-        };
+        let migration = migration(self.settled().zk_migration());
         let migration = migration.map(|state| ("zkMigrationState".to_owned(), Leaf::Text(state)));
         let others = features
             .iter()
             .filter(|(name, _)| *name != METADATA_VERSION);
         let others =
-            others.map(|(name, level)| (format!("{FINALIZED}{name}"), Leaf::Number(level.into())));
+            others.map(|(name, level)| (names::finalized(name), Leaf::Number(level.into())));
         let version = std::iter::once(("metadataVersion".to_owned(), version));
         leaves(others.chain(version).chain(migration))
     }
@@ -410,6 +404,15 @@ fn note<'a>(
     }
 }
 
+/// The name of the state of a migration that is under way.
+pub(super) fn migration(state: ZkMigration) -> Option<&'static str> {
+    match state {
+        ZkMigration::Done => None,
+        ZkMigration::Waiting => Some("PRE_MIGRATION"),
+        ZkMigration::Running => Some("MIGRATION"),
+    }
+}
+
 fn topic_children(topic: TopicRef<'_>) -> Children<'_> {
     let partitions = topic.partitions();
     let partitions =
@@ -467,11 +470,11 @@ impl fmt::Display for Unknown {
         if self.is_leaf {
             return write!(f, "{place} has no {name:?} below it: it is a value");
         }
-        write!(f, "there is no {name:?} in {place}, ")?;
+        write!(f, "there is no {name:?} in {place}")?;
         match (count, near.is_empty()) {
-            (0, _) => f.write_str("which is empty"),
-            (_, false) => write!(f, "but {}", near.join(", ")),
-            (_, true) => write!(f, "and nothing like it among its {count} names"),
+            (0, _) => f.write_str(", which is empty"),
+            (_, false) => write!(f, "; near it: {}", near.join(", ")),
+            (_, true) => write!(f, ", and nothing like it among its {count} names"),
         }
     }
 }

@@ -10,7 +10,7 @@ use super::{MetadataFile, Role, Source, SourceKind};
 use crate::records::VersionedRecord;
 use crate::records::batch::{Batch, RawRecord, Records};
 use crate::records::control::ControlRecord;
-use crate::types::{Offset, OffsetAndEpoch, Timestamp};
+use crate::types::{Epoch, Offset, OffsetAndEpoch, Timestamp};
 
 /// How far to replay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -193,20 +193,23 @@ fn check_whole(file: &MetadataFile) -> Result<Option<Timestamp>> {
                 return Err(StorageFault::new(FaultKind::Damaged, &file.path, sentence));
             }
         };
-        if newest.is_none() && batch.is_control() {
-            newest = batch.records().next().and_then(|record| {
-                let record = record.ok()?;
-                let control = ControlRecord::decode(record.key.as_ref(), record.value.as_ref());
-                match control {
-                    Ok(ControlRecord::SnapshotHeader(header)) => {
-                        Some(Timestamp(header.last_contained_log_timestamp))
-                    }
-                    _ => None,
-                }
-            });
-        }
+        newest = newest.or_else(|| header_time(&batch));
     }
     Ok(newest)
+}
+
+/// What the header of a checkpoint says of the newest record in it.
+fn header_time(batch: &Batch) -> Option<Timestamp> {
+    if !batch.is_control() {
+        return None;
+    }
+    let record = batch.records().next()?.ok()?;
+    match ControlRecord::decode(record.key.as_ref(), record.value.as_ref()) {
+        Ok(ControlRecord::SnapshotHeader(header)) => {
+            Some(Timestamp(header.last_contained_log_timestamp))
+        }
+        _ => None,
+    }
 }
 
 /// The records up to a target, in order. After an error it ends.
@@ -218,6 +221,7 @@ pub struct Replay<'a> {
     damage: Option<Box<Damage>>,
     bytes: u64,
     done_bytes: u64,
+    newest: Option<(Epoch, Timestamp)>,
     stage: Stage<'a>,
     /// Of the batch that is being read.
     records: Option<(PathBuf, u64, Records)>,
@@ -309,6 +313,7 @@ impl<'a> Replay<'a> {
             damage,
             bytes: checkpoint.map_or(0, |(file, _)| file.bytes) + log_bytes,
             done_bytes: 0,
+            newest: None,
             stage,
             records: None,
         }
@@ -345,6 +350,13 @@ impl<'a> Replay<'a> {
         (self.bytes, self.done_bytes)
     }
 
+    /// Epoch and timestamp of the newest record so far: of the batch that was read last, or what
+    /// the checkpoint says of the last record that it covers. `None` before there is one.
+    #[must_use]
+    pub const fn newest(&self) -> Option<(Epoch, Timestamp)> {
+        self.newest
+    }
+
     /// The next batch that holds something wanted.
     fn next_batch(&mut self) -> Result<Option<(PathBuf, u64, Batch)>> {
         loop {
@@ -354,6 +366,10 @@ impl<'a> Replay<'a> {
                     let path = walk.file().path.clone();
                     match walk.next().transpose()? {
                         Some(Item::Batch { position, batch }) => {
+                            self.done_bytes += batch.size() as u64;
+                            if let (None, Some((_, id))) = (self.newest, self.checkpoint) {
+                                self.newest = header_time(&batch).map(|time| (id.epoch, time));
+                            }
                             return Ok(Some((path, position, batch)));
                         }
                         Some(Item::Damage(damage)) => return Err(changed(&damage)),
@@ -372,6 +388,7 @@ impl<'a> Replay<'a> {
                         self.done_bytes += batch.size() as u64;
                         if batch.base_offset() <= *next && *next <= batch.last_offset() {
                             *next = batch.end_offset();
+                            self.newest = Some((batch.epoch(), batch.max_timestamp()));
                             return Ok(Some((file.path.clone(), position, batch)));
                         }
                     }

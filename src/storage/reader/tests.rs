@@ -378,3 +378,18 @@ fn a_directory_of_java_is_replayed_whole() {
         }
     }
 }
+
+#[test]
+fn a_replay_tells_epoch_and_timestamp_of_the_newest_record() {
+    let dir = directory(&[10]);
+    let source = Source::open(dir.path()).unwrap();
+    for (target, newest) in [(3, 20), (9, 80), (10, 100), (19, 180)] {
+        let mut replay = source.replay(Target::Offset(Offset(target))).unwrap();
+        assert_eq!(replay.newest(), None);
+        for step in replay.by_ref() {
+            step.unwrap();
+        }
+        let newest = (Epoch(1), Timestamp(newest));
+        assert_eq!(replay.newest(), Some(newest), "{target}");
+    }
+}
