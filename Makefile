@@ -50,7 +50,7 @@ golden: cargo ## rewrite the scripted traces; then `git diff` is the review
 	GOLDEN=1 cargo test --test protocol scenario
 
 .PHONY: fixtures
-fixtures: java ## record fixtures/ again from real Kafka processes (WHAT=storage|answers|directories|batches|config)
+fixtures: java ## record fixtures/ again from real Kafka processes (WHAT=storage|answers|directories|batches|traffic|config)
 	compat/record.sh $(WHAT)
 
 .PHONY: compat

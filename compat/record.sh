@@ -5,6 +5,7 @@
 #   compat/record.sh answers     only the answers to tables of requests
 #   compat/record.sh directories only the directories
 #   compat/record.sh batches     only the batches of each codec
+#   compat/record.sh traffic     only what brokers and voters say to controllers (25 minutes)
 #   compat/record.sh config      only what Java says of configurations
 #   compat/record.sh manifest    only the manifest
 set -euo pipefail
@@ -39,6 +40,13 @@ if [ "$what" = all ] || [ "$what" = batches ]; then
   java -Xmx128m -cp "$classes:$jars/4.4.0/*" kraftd.compat.BatchRecorder fixtures/4.4.0/batches
 fi
 
+if [ "$what" = all ] || [ "$what" = traffic ]; then
+  for version in $releases; do
+    java -Xmx160m -cp "$classes:$jars/$version/*" kraftd.compat.TrafficRecorder \
+      "$PWD/$jars/$version" "$PWD/compat/java/conf" "fixtures/$version/traffic" broker,voter
+  done
+fi
+
 if [ "$what" = all ] || [ "$what" = config ]; then
   KRAFTD_RECORD=env.example java -Xmx256m -cp "$classes:$jars/4.4.0/*" \
     kraftd.compat.ConfigRecorder fixtures/4.4.0/config 2> /dev/null
@@ -52,6 +60,7 @@ made_by() {
     */lived/*) echo "kafka.Kafka as the controller, by kraftd.compat.DirectoryRecorder" ;;
     */answers/*) echo "a controller formatted --standalone with one broker, asked by kraftd.compat.AnswerRecorder" ;;
     */batches/*) echo "org.apache.kafka.common.record.internal.MemoryRecords, by kraftd.compat.BatchRecorder" ;;
+    */traffic/*) echo "kafka.Kafka as controllers and brokers, through kraftd.compat.TrafficRecorder" ;;
     */config/*) echo "kafka.server.KafkaConfig, asked by kraftd.compat.ConfigRecorder" ;;
     *) echo "compat/record.sh" ;;
   esac

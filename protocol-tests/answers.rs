@@ -5,7 +5,7 @@
 //! requests by kraftd's, in its answers by the recorded ones. Every other difference is listed in
 //! [`DIFFERENCES`] with its reason, and must be one.
 
-mod process;
+pub(crate) mod process;
 mod shown;
 
 use bytes::{Bytes, BytesMut};

@@ -10,3 +10,4 @@ mod scenarios;
 mod storage_tool;
 mod tidy;
 mod trace;
+mod traffic;

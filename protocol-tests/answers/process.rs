@@ -27,6 +27,11 @@ pub(crate) struct Kraftd {
 impl Kraftd {
     /// Node 1, a controller that is its own dynamic quorum, active. `more` are lines of its file.
     pub(crate) fn start(more: &[&str]) -> Self {
+        Self::start_as(&[], more)
+    }
+
+    /// The same, formatted with arguments of its own.
+    pub(crate) fn start_as(format: &[&str], more: &[&str]) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let port = free_port();
         let file = dir.path().join("server.properties");
@@ -40,7 +45,7 @@ impl Kraftd {
         ];
         lines.extend(more.iter().map(|line| String::from(*line)));
         std::fs::write(&file, lines.join("\n")).unwrap();
-        format(&file);
+        self::format(&file, format);
         let mut child = kraftd()
             .arg(&file)
             .stderr(Stdio::piped())
@@ -129,10 +134,11 @@ fn kraftd() -> Command {
     command
 }
 
-fn format(file: &Path) {
+fn format(file: &Path, more: &[&str]) {
     let formatted = kraftd()
         .args(["format", "--standalone", "-t", CLUSTER, "-c"])
         .arg(file)
+        .args(more)
         .status()
         .unwrap();
     assert!(formatted.success());

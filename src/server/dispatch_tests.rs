@@ -144,7 +144,7 @@ pub(in crate::server) fn settings() -> Settings {
 
 pub(in crate::server) struct Harness {
     pub(in crate::server) core: Arc<FakeCore>,
-    pub(super) dispatch: Dispatch,
+    pub(in crate::server) dispatch: Dispatch,
     peer: Peer,
 }
 
@@ -189,7 +189,7 @@ pub(in crate::server) fn encoded(message: &impl Encodable, version: i16) -> Byte
 }
 
 impl Harness {
-    pub(super) fn start(&mut self, frame: Bytes) -> Result<Started, Closing> {
+    pub(in crate::server) fn start(&mut self, frame: Bytes) -> Result<Started, Closing> {
         self.dispatch.admit(&frame[..8])?;
         self.dispatch.weigh(&frame)?;
         self.dispatch.start(&mut self.peer, frame)
