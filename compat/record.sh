@@ -3,7 +3,8 @@
 #   compat/record.sh             all of it
 #   compat/record.sh storage     only the transcripts of the storage tool
 #   compat/record.sh answers     only the answers to tables of requests
-#   compat/record.sh directories only the directories
+#   compat/record.sh directories only the directories of formatted/ and lived/
+#   compat/record.sh full        only the directories of full/
 #   compat/record.sh batches     only the batches of each codec
 #   compat/record.sh traffic     only what brokers and voters say to controllers (25 minutes)
 #   compat/record.sh config      only what Java says of configurations
@@ -36,6 +37,13 @@ if [ "$what" = all ] || [ "$what" = directories ]; then
   done
 fi
 
+if [ "$what" = all ] || [ "$what" = full ]; then
+  for version in $releases; do
+    java -Xmx128m -cp "$classes:$jars/$version/*" kraftd.compat.FullRecorder \
+      "$PWD/$jars/$version" "$PWD/compat/java/conf" "fixtures/$version"
+  done
+fi
+
 if [ "$what" = all ] || [ "$what" = batches ]; then
   java -Xmx128m -cp "$classes:$jars/4.4.0/*" kraftd.compat.BatchRecorder fixtures/4.4.0/batches
 fi
@@ -58,6 +66,7 @@ made_by() {
     */storage-tool/*) echo "kafka.tools.StorageTool with the arguments in the file" ;;
     */formatted/*) echo "kafka.tools.StorageTool format, by kraftd.compat.DirectoryRecorder" ;;
     */lived/*) echo "kafka.Kafka as the controller, by kraftd.compat.DirectoryRecorder" ;;
+    */full/*) echo "kafka.Kafka as the controller, by kraftd.compat.FullRecorder" ;;
     */answers/*) echo "a controller formatted --standalone with one broker, asked by kraftd.compat.AnswerRecorder" ;;
     */batches/*) echo "org.apache.kafka.common.record.internal.MemoryRecords, by kraftd.compat.BatchRecorder" ;;
     */traffic/*) echo "kafka.Kafka as controllers and brokers, through kraftd.compat.TrafficRecorder" ;;

@@ -37,8 +37,11 @@ fn batch_files(folder: &Path, files: &mut Vec<PathBuf>) {
 fn recorded_files() -> Vec<(PathBuf, Bytes)> {
     let mut files = Vec::new();
     for release in RELEASES {
-        for made in ["formatted", "lived"] {
-            batch_files(&fixtures().join(release).join(made), &mut files);
+        for made in ["formatted", "lived", "full"] {
+            let folder = fixtures().join(release).join(made);
+            if folder.exists() {
+                batch_files(&folder, &mut files);
+            }
         }
     }
     files.sort();

@@ -15,15 +15,71 @@ fn lived() -> Vec<PathBuf> {
     let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures");
     let mut found = Vec::new();
     for release in fs::read_dir(fixtures).unwrap() {
-        let Ok(ends) = fs::read_dir(release.unwrap().path().join("lived")) else {
-            continue;
-        };
-        for end in ends {
-            found.push(end.unwrap().path().join("__cluster_metadata-0"));
+        let release = release.unwrap().path();
+        for made in ["lived", "full"] {
+            let Ok(ends) = fs::read_dir(release.join(made)) else {
+                continue;
+            };
+            for end in ends {
+                found.push(end.unwrap().path().join("__cluster_metadata-0"));
+            }
         }
     }
     found.sort();
     found
+}
+
+/// What a directory holds: its log's data records, and where an image of them begins.
+struct Life {
+    log: Vec<(Offset, VersionedRecord)>,
+    /// The image below the first offset that `log` is replayed from.
+    base: Image,
+    start: Offset,
+    checkpoints: Vec<(Offset, PathBuf)>,
+}
+
+impl Life {
+    /// A log that was cleaned begins behind offset 0: the oldest checkpoint is what it adds to.
+    fn of(folder: &Path) -> Self {
+        let segments = numbered(folder, ".log");
+        let log = segments
+            .iter()
+            .flat_map(|(_, path)| data_records(path))
+            .collect();
+        let checkpoints = checkpoints(folder);
+        let (base, start) = match segments[0].0 {
+            Offset(0) => (Image::empty(), Offset(0)),
+            _ => (loaded(&checkpoints[0].1), checkpoints[0].0),
+        };
+        Self {
+            log,
+            base,
+            start,
+            checkpoints,
+        }
+    }
+
+    /// The image below `end` (exclusive), lawful after every record.
+    fn replayed(&self, end: Offset) -> Image {
+        let mut image = self.base.clone();
+        for (offset, record) in &self.log {
+            if (self.start..end).contains(offset) {
+                image.replay(&record.record, *offset).unwrap();
+                image.check().unwrap();
+            }
+        }
+        image
+    }
+}
+
+/// The image that a checkpoint holds.
+fn loaded(checkpoint: &Path) -> Image {
+    let mut image = Image::empty();
+    for (offset, record) in data_records(checkpoint) {
+        image.replay(&record.record, offset).unwrap();
+        image.check().unwrap();
+    }
+    image
 }
 
 /// The data records of a log or a checkpoint with their offsets.
@@ -45,31 +101,26 @@ fn data_records(path: &Path) -> Vec<(Offset, VersionedRecord)> {
     records
 }
 
-/// The checkpoints behind the bootstrap one, with the end offset in their names.
-fn checkpoints(folder: &Path) -> Vec<(Offset, PathBuf)> {
+/// Files whose name is an offset, perhaps more, and an ending.
+fn numbered(folder: &Path, ending: &str) -> Vec<(Offset, PathBuf)> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         let name = path.file_name().unwrap().to_str().unwrap();
-        if let Some(name) = name.strip_suffix(".checkpoint")
-            && let Some((offset, _epoch)) = name.split_once('-')
-            && offset.parse() != Ok(0)
-        {
-            found.push((Offset(offset.parse().unwrap()), path.clone()));
+        if let Some(name) = name.strip_suffix(ending) {
+            let offset = name.split('-').next().unwrap().parse().unwrap();
+            found.push((Offset(offset), path.clone()));
         }
     }
     found.sort();
     found
 }
 
-/// The image below `end` (exclusive), lawful after every record.
-fn replayed(records: &[(Offset, VersionedRecord)], end: Offset) -> Image {
-    let mut image = Image::empty();
-    for (offset, record) in records.iter().take_while(|(offset, _)| *offset < end) {
-        image.replay(&record.record, *offset).unwrap();
-        image.check().unwrap();
-    }
-    image
+/// The checkpoints behind the bootstrap one, with the end offset in their names.
+fn checkpoints(folder: &Path) -> Vec<(Offset, PathBuf)> {
+    let mut found = numbered(folder, ".checkpoint");
+    found.retain(|(end, _)| *end != Offset(0));
+    found
 }
 
 /// Java writes what it keeps in hash maps in their order; here those lists and the records
@@ -108,17 +159,17 @@ fn emitted(image: &Image) -> Vec<VersionedRecord> {
 fn a_java_log_and_the_java_checkpoint_at_its_end_tell_the_same_cluster() {
     let mut compared = 0;
     for folder in lived() {
-        let log = data_records(&folder.join("00000000000000000000.log"));
-        for (end, checkpoint) in checkpoints(&folder) {
-            let from_log = replayed(&log, end);
-            let records = data_records(&checkpoint);
-            let from_checkpoint = replayed(&records, Offset(i64::MAX));
-            let differ = || comparable(emitted(&from_log));
+        let life = Life::of(&folder);
+        for (end, checkpoint) in &life.checkpoints {
+            let from_log = life.replayed(*end);
+            let from_checkpoint = loaded(checkpoint);
+            assert_eq!(from_log.open_transaction(), None);
             assert!(
                 from_log == from_checkpoint,
-                "{}: {:#?}",
+                "{}: {:#?}\n{:#?}",
                 checkpoint.display(),
-                differ()
+                comparable(emitted(&from_log)),
+                comparable(emitted(&from_checkpoint))
             );
             compared += 1;
         }
@@ -131,9 +182,8 @@ fn an_image_writes_the_java_checkpoint_again_that_it_was_loaded_from() {
     for folder in lived() {
         for (_, checkpoint) in checkpoints(&folder) {
             let records = data_records(&checkpoint);
-            let image = replayed(&records, Offset(i64::MAX));
             let java = comparable(records.into_iter().map(|(_, record)| record));
-            let ours = comparable(emitted(&image));
+            let ours = comparable(emitted(&loaded(&checkpoint)));
             assert_eq!(ours, java, "{}", checkpoint.display());
         }
     }
@@ -141,18 +191,16 @@ fn an_image_writes_the_java_checkpoint_again_that_it_was_loaded_from() {
 
 #[test]
 fn images_of_one_offset_write_equal_bytes_however_they_came_about() {
+    let bytes = |image: &Image| {
+        let records = emitted(image).into_iter();
+        let values = records.map(|record| record.encode().unwrap());
+        values.collect::<Vec<_>>()
+    };
     for folder in lived() {
-        let log = data_records(&folder.join("00000000000000000000.log"));
-        for (end, checkpoint) in checkpoints(&folder) {
-            let bytes = |image: &Image| {
-                let records = emitted(image).into_iter();
-                let values = records.map(|record| record.encode().unwrap());
-                values.collect::<Vec<_>>()
-            };
-            let from_log = replayed(&log, end);
-            let from_checkpoint = replayed(&data_records(&checkpoint), Offset(i64::MAX));
-            let (ours, theirs) = (bytes(&from_log), bytes(&from_checkpoint));
-            assert!(ours == theirs, "{}", checkpoint.display());
+        let life = Life::of(&folder);
+        for (end, checkpoint) in &life.checkpoints {
+            let (ours, theirs) = (life.replayed(*end), loaded(checkpoint));
+            assert!(bytes(&ours) == bytes(&theirs), "{}", checkpoint.display());
         }
     }
 }

@@ -159,7 +159,7 @@ public final class DirectoryRecorder {
         }
     }
 
-    private static void copy(Path from, Path to) throws IOException {
+    static void copy(Path from, Path to) throws IOException {
         Servers.remove(to);
         try (Stream<Path> all = Files.walk(from)) {
             for (Path path : all.filter(Files::isRegularFile).toList()) {

@@ -15,6 +15,8 @@ import java.util.stream.Stream;
 final class Servers implements AutoCloseable {
     static final String CLUSTER = "MkU3OEVBNTcwNTJENDM2Qg";
 
+    private static final int PATIENCE_S = 120;
+
     final Path dir;
     final int controllerPort;
     final int brokerPort;
@@ -30,22 +32,17 @@ final class Servers implements AutoCloseable {
         brokerPort = freePort();
     }
 
+    private static int next = 10_000 + (int) (ProcessHandle.current().pid() * 40 % 20_000);
+
+    /** A port that nobody listens on: recordings at the same time look at different places. */
     static int freePort() throws IOException {
-        for (int port = 21_000 + (int) (ProcessHandle.current().pid() % 4000); ; port++) {
-            try (ServerSocket socket = new ServerSocket(port)) {
-                return socket.getLocalPort() + reserve(port);
+        for (; ; ) {
+            try (ServerSocket socket = new ServerSocket(next++)) {
+                return socket.getLocalPort();
             } catch (IOException e) {
                 // Taken: the next one.
             }
         }
-    }
-
-    private static int taken = -1;
-
-    /** Two calls in a row must not give one port: the second moves past the first. */
-    private static int reserve(int port) {
-        taken = taken >= port ? taken + 1 : port;
-        return taken - port;
     }
 
     Path config(String name, String... lines) throws IOException {
@@ -121,10 +118,10 @@ final class Servers implements AutoCloseable {
     }
 
     static void await(String what, BooleanSupplier condition) throws Exception {
-        long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(60);
+        long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(PATIENCE_S);
         while (!condition.getAsBoolean()) {
             if (System.nanoTime() > end) {
-                throw new IllegalStateException("did not happen within 60 s: " + what);
+                throw new IllegalStateException("did not happen within " + PATIENCE_S + " s: " + what);
             }
             Thread.sleep(50);
         }
