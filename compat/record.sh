@@ -7,6 +7,7 @@
 #   compat/record.sh full        only the directories of full/
 #   compat/record.sh batches     only the batches of each codec
 #   compat/record.sh traffic     only what brokers and voters say to controllers (25 minutes)
+#   compat/record.sh records     only what Java says of records
 #   compat/record.sh config      only what Java says of configurations
 #   compat/record.sh manifest    only the manifest
 set -euo pipefail
@@ -55,6 +56,10 @@ if [ "$what" = all ] || [ "$what" = traffic ]; then
   done
 fi
 
+if [ "$what" = all ] || [ "$what" = records ]; then
+  java -Xmx128m -cp "$classes:$jars/4.4.0/*" kraftd.compat.RecordRecorder fixtures/4.4.0/records
+fi
+
 if [ "$what" = all ] || [ "$what" = config ]; then
   KRAFTD_RECORD=env.example java -Xmx256m -cp "$classes:$jars/4.4.0/*" \
     kraftd.compat.ConfigRecorder fixtures/4.4.0/config 2> /dev/null
@@ -70,6 +75,8 @@ made_by() {
     */answers/*) echo "a controller formatted --standalone with one broker, asked by kraftd.compat.AnswerRecorder" ;;
     */batches/*) echo "org.apache.kafka.common.record.internal.MemoryRecords, by kraftd.compat.BatchRecorder" ;;
     */traffic/*) echo "kafka.Kafka as controllers and brokers, through kraftd.compat.TrafficRecorder" ;;
+    */records/image.tsv) echo "kraftd's own list, given to kraftd.compat.RecordRecorder" ;;
+    */records/*) echo "MetadataRecordSerde and MetadataImage, asked by kraftd.compat.RecordRecorder" ;;
     */config/*) echo "kafka.server.KafkaConfig, asked by kraftd.compat.ConfigRecorder" ;;
     *) echo "compat/record.sh" ;;
   esac

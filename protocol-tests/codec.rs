@@ -14,36 +14,28 @@ use kraftd::records::text::text;
 use kraftd::records::wire::Format;
 use kraftd::records::{ControlRecord, RecordFault, VersionedRecord};
 
-const RELEASES: [&str; 6] = ["3.9.2", "4.0.2", "4.1.2", "4.2.1", "4.3.1", "4.4.0"];
+use crate::fixture::{fixtures, metadata_folders, unhex};
 
-fn fixtures() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures")
-}
-
-/// The logs and checkpoints below `folder`.
-fn batch_files(folder: &Path, files: &mut Vec<PathBuf>) {
-    for entry in fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
-        let extension = path.extension().and_then(|extension| extension.to_str());
-        if path.is_dir() {
-            batch_files(&path, files);
-        } else if matches!(extension, Some("log" | "checkpoint")) {
-            files.push(path);
+/// The logs and checkpoints of metadata directories, and the checkpoints beside those.
+fn batch_files() -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    for folder in metadata_folders() {
+        for folder in [folder.parent().unwrap(), &folder] {
+            for entry in fs::read_dir(folder).unwrap() {
+                let path = entry.unwrap().path();
+                let extension = path.extension().and_then(|extension| extension.to_str());
+                if matches!(extension, Some("log" | "checkpoint")) {
+                    files.push(path);
+                }
+            }
         }
     }
+    files
 }
 
 /// Every log and checkpoint that Java wrote, whole.
 fn recorded_files() -> Vec<(PathBuf, Bytes)> {
-    let mut files = Vec::new();
-    for release in RELEASES {
-        for made in ["formatted", "lived", "full"] {
-            let folder = fixtures().join(release).join(made);
-            if folder.exists() {
-                batch_files(&folder, &mut files);
-            }
-        }
-    }
+    let mut files = batch_files();
     files.sort();
     files
         .into_iter()
@@ -157,13 +149,6 @@ struct Exchange {
     answer_json: String,
     request: Vec<u8>,
     answer: Vec<u8>,
-}
-
-fn unhex(text: &str) -> Vec<u8> {
-    (0..text.len())
-        .step_by(2)
-        .map(|at| u8::from_str_radix(&text[at..at + 2], 16).unwrap())
-        .collect()
 }
 
 /// The exchanges of one API that ended in an answer.

@@ -4,8 +4,10 @@
 
 mod answers;
 mod codec;
+mod fixture;
 mod image;
 mod memory;
+mod records;
 mod scenarios;
 mod storage_tool;
 mod tidy;

@@ -12,8 +12,8 @@
 //! Laws, asserted by [`Image::check`] with the same words (the last one by tests):
 //!
 //! 1. every lookup (by name, by id, by folded name) finds exactly the topics that exist;
-//! 2. the ISR, the eligible leaders and the added and removed replicas are what a partition's
-//!    replicas allow;
+//! 2. the ISR and the added and removed replicas are what a partition's replicas allow, and no
+//!    eligible leader is in the ISR;
 //! 3. a partition has as many directories as replicas;
 //! 4. the leader is none or an in-sync replica, and epochs are not negative;
 //! 5. counts equal what is counted;
