@@ -8,6 +8,7 @@ mod answers;
 mod bad_input;
 mod bad_starts;
 mod directory;
+mod dump_log;
 mod harness;
 mod life;
 mod normal;

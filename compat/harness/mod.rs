@@ -7,7 +7,7 @@ mod java;
 mod process;
 mod wait;
 
-pub(crate) use cluster::{Broker, CLUSTER_ID, Controller, Kind, Release, Setup};
+pub(crate) use cluster::{Broker, CLUSTER_ID, Controller, Kind, Release, Setup, kraftd};
 pub(crate) use driver::Driver;
 pub(crate) use java::run_java;
 pub(crate) use process::{Ended, run};

@@ -2,10 +2,11 @@
 //!
 //! Exit codes: 0 done (also a clean stop by SIGTERM or SIGINT), 1 refused or failed, with a
 //! sentence on stderr that says what, where and what to do, 2 wrong usage or findings of
-//! `check-config`.
+//! `check-config` and `dump --verify`.
 
 pub mod check_config;
 mod diff;
+mod dump;
 mod logging;
 mod past;
 mod report;
@@ -38,6 +39,8 @@ enum Command {
     Start(StartArgs),
     /// Do every start-up check of a server.properties file at once.
     CheckConfig(CheckArgs),
+    /// Print segments and checkpoints of the metadata log, or check them.
+    Dump(dump::DumpArgs),
     /// Show the metadata in a directory or file, now or at any point of the past that it covers.
     State(state::StateArgs),
     /// Tell what differs between the metadata of two directories or files, or of two points of one.
@@ -110,6 +113,7 @@ pub fn main() -> ExitCode {
         None => start::run(&cli.start),
         Some(Command::Start(args)) => start::run(&args),
         Some(Command::CheckConfig(args)) => check(&args),
+        Some(Command::Dump(args)) => dump::run(&args),
         Some(Command::State(args)) => state::run(&args),
         Some(Command::Diff(args)) => diff::run(&args),
         Some(Command::Format(args)) => storage_tool::format(&args),

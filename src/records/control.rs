@@ -113,6 +113,9 @@ macro_rules! controls {
         }
 
         impl ControlRecord {
+            /// The name of every type, as [`Self::name`] gives it.
+            pub const NAMES: &[&str] = &[ $( stringify!($variant), )* ];
+
             /// The type in the key.
             #[must_use]
             pub const fn type_id(&self) -> i16 {
