@@ -2,11 +2,12 @@
 //!
 //! Exit codes: 0 done (also a clean stop by SIGTERM or SIGINT), 1 refused or failed, with a
 //! sentence on stderr that says what, where and what to do, 2 wrong usage or findings of
-//! `check-config` and `dump --verify`.
+//! `check-config`, `dump --verify` and `fsck`.
 
 pub mod check_config;
 mod diff;
 mod dump;
+pub mod fsck;
 mod logging;
 mod past;
 mod report;
@@ -45,6 +46,8 @@ enum Command {
     State(state::StateArgs),
     /// Tell what differs between the metadata of two directories or files, or of two points of one.
     Diff(diff::DiffArgs),
+    /// Verify a metadata directory, in use or not, and change nothing.
+    Fsck(FsckArgs),
     /// Format the log directories of this node.
     Format(FormatArgs),
     /// Tell what the log directories of this node are.
@@ -90,6 +93,17 @@ struct CheckArgs {
     json: bool,
 }
 
+/// Arguments of `fsck`.
+#[derive(Debug, Args)]
+struct FsckArgs {
+    /// A log directory, or the directory __cluster_metadata-0 in it.
+    #[arg(value_name = "DIR")]
+    dir: PathBuf,
+    /// One JSON document.
+    #[arg(long)]
+    json: bool,
+}
+
 /// How to log.
 #[derive(Debug, Args)]
 struct LogArgs {
@@ -116,6 +130,7 @@ pub fn main() -> ExitCode {
         Some(Command::Dump(args)) => dump::run(&args),
         Some(Command::State(args)) => state::run(&args),
         Some(Command::Diff(args)) => diff::run(&args),
+        Some(Command::Fsck(args)) => verify(&args),
         Some(Command::Format(args)) => storage_tool::format(&args),
         Some(Command::Info(args)) => storage_tool::info(&args),
         Some(Command::RandomUuid) => storage_tool::random_uuid(),
@@ -135,6 +150,27 @@ fn check(args: &CheckArgs) -> ExitCode {
     match check_config::check_config(file, overrides, *strict, *json, &mut out) {
         Ok(code) => ExitCode::from(code),
         Err(error) => refuse(&format!("the findings cannot be printed: {error}")),
+    }
+}
+
+fn verify(args: &FsckArgs) -> ExitCode {
+    let mut bar = None;
+    let mut progress = |total, done| {
+        let bar = bar.get_or_insert_with(|| report::Progress::of_bytes(total));
+        bar.at(done);
+    };
+    let mut text = Vec::new();
+    let code = match fsck::fsck(&args.dir, args.json, &mut progress, &mut text) {
+        Ok(code) => code,
+        Err(sentence) => return refuse(&sentence),
+    };
+    drop(bar);
+    match std::io::stdout().write_all(&text) {
+        // A reader that went away (`| head`) has what it wanted.
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+            refuse(&format!("the findings cannot be printed: {error}"))
+        }
+        _ => ExitCode::from(code),
     }
 }
 

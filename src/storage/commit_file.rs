@@ -55,6 +55,12 @@ pub(crate) fn read(path: &Path) -> Result<Found> {
     Ok(newest.map_or(Found::Damaged, Found::Mark))
 }
 
+/// How many of the two slots have a good checksum.
+pub(crate) fn good_slots(path: &Path) -> Result<usize> {
+    let bytes = atomic::read_small(path, 2 * SLOT_BYTES as u64)?.unwrap_or_default();
+    Ok(bytes.chunks(SLOT_BYTES).filter_map(decode).count())
+}
+
 /// The sentence about a file without a good slot. A crash does not leave that: each write touches
 /// one slot, and the file is made under another name.
 pub(crate) fn unreadable(path: &Path) -> String {

@@ -98,7 +98,7 @@ fn voter_of(voter: &VoterNode) -> KRaftVoter {
     }
 }
 
-fn from_wire(record: wire::ControlRecord) -> Option<ControlRecord> {
+pub(crate) fn from_wire(record: wire::ControlRecord) -> Option<ControlRecord> {
     let ids =
         |voters: &[LeaderChangeVoter]| voters.iter().map(|voter| NodeId(voter.voter_id)).collect();
     Some(match record {

@@ -94,7 +94,7 @@ fn number<T: std::str::FromStr>(digits: &str, width: usize) -> Option<T> {
     good.then(|| digits.parse().ok()).flatten()
 }
 
-fn is_leftover(name: &str) -> bool {
+pub(crate) fn is_leftover(name: &str) -> bool {
     let ours = name
         .get(..20)
         .is_some_and(|start| start.bytes().all(|byte| byte.is_ascii_digit()));

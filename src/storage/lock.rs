@@ -13,6 +13,7 @@ use std::sync::{Mutex, PoisonError};
 
 use rustix::fs::{FlockOperation, fcntl_lock};
 use rustix::io::Errno;
+use rustix::process::{Flock, FlockType, fcntl_getlk};
 
 use super::fault::{FaultKind, IoContext as _, Result, StorageFault};
 
@@ -58,6 +59,29 @@ impl DirLock {
             }
         }
     }
+}
+
+/// Whether a process, this one or another, holds `dir`. The file is neither locked nor changed.
+///
+/// # Errors
+/// When the directory cannot be read; a lock file that this user may not open counts as held.
+pub fn is_held(dir: &Path) -> Result<bool> {
+    let known = dir.canonicalize().context("open directory", dir)?;
+    // Closing a descriptor of the file would lose a lock that this process has.
+    let table = HELD.lock().unwrap_or_else(PoisonError::into_inner);
+    if table.contains(&known) {
+        return Ok(true);
+    }
+    let path = dir.join(LOCK_FILE);
+    let file = match File::open(&path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(false),
+        Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => return Ok(true),
+        Err(error) => return Err(error).context("open", &path),
+    };
+    let whole = Flock::from(FlockType::WriteLock);
+    let holder = fcntl_getlk(&file, &whole).context("look at the lock of", &path)?;
+    Ok(holder.is_some())
 }
 
 impl Drop for DirLock {
@@ -156,5 +180,35 @@ mod tests {
         drop(lock);
         std::fs::write(&path, b"").unwrap();
         assert!(run(&path).unwrap().success());
+    }
+
+    #[test]
+    fn who_holds_a_directory_is_seen_without_taking_it() {
+        let dir = tempfile::tempdir().unwrap();
+        assert!(!is_held(dir.path()).unwrap());
+        let lock = DirLock::acquire(dir.path()).unwrap();
+        assert!(is_held(dir.path()).unwrap());
+        drop(lock);
+        let path = dir.path().join(LOCK_FILE);
+        std::fs::write(&path, b"").unwrap();
+        assert!(!is_held(dir.path()).unwrap());
+        let script = "import fcntl,sys\nf=open(sys.argv[1],'r+')\n\
+                      fcntl.lockf(f,fcntl.LOCK_EX)\nprint('held',flush=True)\nsys.stdin.read()";
+        let other = std::process::Command::new("python3")
+            .args(["-c", script])
+            .arg(&path)
+            .stdin(std::process::Stdio::piped())
+            .stdout(std::process::Stdio::piped())
+            .spawn();
+        let Ok(mut other) = other else {
+            return; // No python3 here.
+        };
+        let mut said = [0; 4];
+        std::io::Read::read_exact(other.stdout.as_mut().unwrap(), &mut said).unwrap();
+        assert!(is_held(dir.path()).unwrap());
+        drop(other.stdin.take());
+        other.wait().unwrap();
+        assert!(!is_held(dir.path()).unwrap());
+        assert!(path.exists());
     }
 }

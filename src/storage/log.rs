@@ -323,7 +323,7 @@ pub(crate) fn remove_segment(log: &Path) -> Result<()> {
 
 /// The state of idempotent producers that Java keeps at the end of each closed segment: none, in
 /// this log. Version 1, CRC-32C of the count, count 0.
-const NO_PRODUCERS: [u8; 10] = [0, 1, 0x48, 0x67, 0x4b, 0xc7, 0, 0, 0, 0];
+pub(crate) const NO_PRODUCERS: [u8; 10] = [0, 1, 0x48, 0x67, 0x4b, 0xc7, 0, 0, 0, 0];
 
 /// The name must still lead to the open file, and the file must end where this process left it.
 /// A directory that was removed or replaced would swallow acknowledged records, and a second writer

@@ -32,6 +32,7 @@ mod segment;
 pub mod snapshot;
 #[cfg(test)]
 mod testing;
+pub mod verify;
 
 pub(crate) use control::to_wire as control_record;
 pub use fault::{FaultKind, StorageFault};

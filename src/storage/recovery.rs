@@ -86,7 +86,7 @@ pub(crate) fn examine(options: &OpenOptions) -> Result<Plan> {
     let restart_at = snapshots
         .last()
         .map(|(id, _)| *id)
-        .filter(|id| is_ahead(*id, &log));
+        .filter(|id| is_ahead(*id, log.last_epoch(), log.end));
     if let (Some(base), None) = (log.restarted_at, restart_at) {
         let what = format!(
             "it begins at offset {base}, but the log ends at {}",
@@ -257,11 +257,12 @@ fn choose_snapshots(
     Ok(ids.into_iter().enumerate().map(with).collect())
 }
 
-/// Whether the log has to begin anew at the snapshot, as Java decides it.
-fn is_ahead(id: OffsetAndEpoch, log: &FoundLog) -> bool {
-    match log.last_epoch() {
-        None => id.offset > log.end,
-        Some(epoch) => id.epoch > epoch || (id.epoch == epoch && id.offset > log.end),
+/// Whether a log that ends at `end`, in the epoch `last`, has to begin anew at the snapshot, as
+/// Java decides it.
+pub(crate) fn is_ahead(id: OffsetAndEpoch, last: Option<Epoch>, end: Offset) -> bool {
+    match last {
+        None => id.offset > end,
+        Some(epoch) => id.epoch > epoch || (id.epoch == epoch && id.offset > end),
     }
 }
 

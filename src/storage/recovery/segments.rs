@@ -19,7 +19,7 @@ use crate::records::batch::{Batch, BatchFault};
 use crate::types::{Epoch, Offset};
 
 /// What helps against rot.
-pub(super) const RESTORE: &str = "Restore the directory from a good copy, or, if the other voters \
+pub(crate) const RESTORE: &str = "Restore the directory from a good copy, or, if the other voters \
      are a majority without this node, move it away and let the node be refilled from them.";
 
 /// A torn tail.
@@ -92,7 +92,14 @@ impl FoundLog {
             true => control::records(path, batch)?,
             false => Vec::new(),
         };
-        if let Some(what) = self.check_begin(position, batch, &control) {
+        let is_change = |(_, record): &(Offset, ControlRecord)| {
+            matches!(record, ControlRecord::LeaderChange { .. })
+        };
+        let begins = control.first().is_some_and(is_change);
+        if let Some(what) = self
+            .last_epoch()
+            .and_then(|last| misplaced_epoch(last, position, batch, begins))
+        {
             return Err(rot(path, &what));
         }
         if batch.count() == 0 {
@@ -112,36 +119,30 @@ impl FoundLog {
         self.end = batch.end_offset();
         Ok(())
     }
+}
 
-    /// A leader begins its epoch with a leader change and writes no other (KIP-595). So the epoch
-    /// in a batch's header, which no checksum covers, is wrong where one comes without the other.
-    fn check_begin(
-        &self,
-        position: u64,
-        batch: &Batch,
-        control: &[(Offset, ControlRecord)],
-    ) -> Option<String> {
-        let last = self.last_epoch()?;
-        let is_change = |(_, record): &(Offset, ControlRecord)| {
-            matches!(record, ControlRecord::LeaderChange { .. })
-        };
-        let place = format!(
-            "the batch at byte {position} (offset {})",
-            batch.base_offset()
-        );
-        match (
-            batch.epoch() == last,
-            control.first().is_some_and(is_change),
-        ) {
-            (true, true) => Some(format!(
-                "{place} is a leader change in the middle of epoch {last}"
-            )),
-            (false, false) => Some(format!(
-                "{place} has epoch {}, follows epoch {last} and is no leader change",
-                batch.epoch()
-            )),
-            _ => None,
-        }
+/// A leader begins its epoch with a leader change and writes no other (KIP-595). So the epoch in a
+/// batch's header, which no checksum covers, is wrong where one comes without the other. `last` is
+/// the epoch before; `begins` says whether the batch begins with a leader change.
+pub(crate) fn misplaced_epoch(
+    last: Epoch,
+    position: u64,
+    batch: &Batch,
+    begins: bool,
+) -> Option<String> {
+    let place = format!(
+        "the batch at byte {position} (offset {})",
+        batch.base_offset()
+    );
+    match (batch.epoch() == last, begins) {
+        (true, true) => Some(format!(
+            "{place} is a leader change in the middle of epoch {last}"
+        )),
+        (false, false) => Some(format!(
+            "{place} has epoch {}, follows epoch {last} and is no leader change",
+            batch.epoch()
+        )),
+        _ => None,
     }
 }
 
