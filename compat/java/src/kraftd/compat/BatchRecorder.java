@@ -75,6 +75,7 @@ public final class BatchRecorder {
         List<Integer> replicas = List.of(leader, (leader + 1) % 30, (leader + 2) % 30);
         PartitionRecord record = new PartitionRecord().setPartitionId(index).setTopicId(topic)
             .setReplicas(replicas).setIsr(replicas).setLeader(leader)
+            .setLeaderEpoch(0).setPartitionEpoch(0)
             .setDirectories(List.of(uuid(random), uuid(random), uuid(random)));
         return new ApiMessageAndVersion(record, (short) 1);
     }
