@@ -46,8 +46,8 @@ sim: cargo ## deterministic simulation: new seeds for TIME=60 seconds, or one wi
 	cargo test --profile sim --test sim -- $(if $(SEED),--seed $(SEED),--seconds $(or $(TIME),60))
 
 .PHONY: golden
-golden: cargo ## rewrite the scripted traces; then `git diff` is the review
-	GOLDEN=1 cargo test --test protocol scenario
+golden: cargo ## rewrite the scripted traces and tables; then `git diff` is the review
+	GOLDEN=1 cargo test --test protocol -- scenario traffic::versions
 
 .PHONY: fixtures
 fixtures: java ## record fixtures/ again from real Kafka processes (WHAT=storage|answers|directories|batches|traffic|config)

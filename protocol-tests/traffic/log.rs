@@ -93,8 +93,9 @@ impl Log {
     }
 
     /// The records as texts with their names changed, and changes of partitions that follow each
-    /// other in one batch sorted.
-    pub(crate) fn named(&self, rename: impl Fn(&mut Value)) -> Vec<String> {
+    /// other in one batch sorted. Assignments of directories come apart: brokers send them on a
+    /// connection of their own, and which of two requests under way is met first is chance.
+    pub(crate) fn named(&self, rename: impl Fn(&mut Value)) -> [Vec<String>; 2] {
         let mut all = self.records.clone();
         for entry in &mut all {
             rename(&mut entry.json);
@@ -106,6 +107,17 @@ impl Log {
                 (data["topicId"].to_string(), data["partitionId"].as_i64())
             });
         }
-        all.iter().map(|entry| entry.json.to_string()).collect()
+        let (assignments, others) = all.iter().partition(|entry| assigns(&entry.json));
+        [others, assignments].map(|list: Vec<&Entry>| {
+            let texts = list.iter().map(|entry| entry.json.to_string());
+            texts.collect()
+        })
     }
+}
+
+/// Whether a record does nothing but assign directories to the replicas of a partition.
+fn assigns(record: &Value) -> bool {
+    let fields = record["data"].as_object();
+    record["type"] == "PARTITION_CHANGE_RECORD"
+        && fields.is_some_and(|fields| fields.len() == 3 && fields.contains_key("directories"))
 }

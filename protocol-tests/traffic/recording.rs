@@ -6,7 +6,7 @@ use std::path::Path;
 use bytes::Bytes;
 
 /// The releases whose traffic is recorded; the last is the one that kraftd follows.
-pub(crate) const RELEASES: [&str; 2] = ["3.9.2", "4.4.0"];
+pub(crate) const RELEASES: [&str; 6] = ["3.9.2", "4.0.2", "4.1.2", "4.2.1", "4.3.1", "4.4.0"];
 
 /// One frame, without its length.
 #[derive(Clone, Debug)]

@@ -263,15 +263,21 @@ impl Replay {
             .collect();
         let java = self.java.named(|_| {});
         let ours = self.ours.named(|record| self.names.rename(record));
-        for (at, (java, ours)) in java.iter().zip(&ours).enumerate() {
-            if java != ours {
-                wrong.push(format!("record {at}\n  java {java}\n  ours {ours}"));
+        for (java, ours) in java.iter().zip(&ours) {
+            for (at, (java, ours)) in java.iter().zip(ours).enumerate() {
+                if java != ours {
+                    wrong.push(format!("record {at}\n  java {java}\n  ours {ours}"));
+                }
             }
+            let more = ours.iter().skip(java.len());
+            wrong.extend(more.map(|record| format!("a record of ours alone: {record}")));
         }
-        let missing = java[..self.told].iter().skip(ours.len());
-        wrong.extend(missing.map(|record| format!("a record of Java alone: {record}")));
-        let more = ours.iter().skip(java.len());
-        wrong.extend(more.map(|record| format!("a record of ours alone: {record}")));
+        if self.ours.records.len() < self.told {
+            let (ours, told) = (self.ours.records.len(), self.told);
+            wrong.push(format!(
+                "{ours} records of ours, and Java had {told} by then"
+            ));
+        }
         assert!(self.ours.records.len() > 40, "{}", self.ours.records.len());
         wrong
     }

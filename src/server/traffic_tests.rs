@@ -16,8 +16,8 @@ use kafka_protocol::protocol::{Decodable, Encodable, StrBytes};
 use self::recording::{Frame, RELEASES, frames};
 use super::api_table::{self, Api};
 use super::dispatch::tests::{harness, recorded_image};
-use super::envelope;
 use super::frame::{HeaderStart, parse_header_rest};
+use super::{envelope, wire};
 use crate::records::batch::{Batch, BatchBuilder};
 use crate::records::rpc::{self, Message};
 use crate::records::{ControlRecord, VersionedRecord};
@@ -293,6 +293,34 @@ fn every_answer_in_recorded_lives_is_read_and_written_again_byte_for_byte() {
     assert!(read.len() >= 18, "{read:?}");
 }
 
+/// The raft answers also through the core's own types, as the server writes its own.
+#[test]
+fn every_raft_answer_in_recorded_lives_can_be_told_in_the_types_of_the_core() {
+    let mut told = BTreeMap::new();
+    each(|place, frame, request| {
+        let raft = matches!(
+            &*frame.api,
+            "BeginQuorumEpoch"
+                | "DescribeQuorum"
+                | "EndQuorumEpoch"
+                | "Fetch"
+                | "FetchSnapshot"
+                | "Vote"
+        );
+        let Some(request) = request.filter(|_| raft) else {
+            return;
+        };
+        let _at = Place(place.to_owned());
+        let key = key_of(taken(&request.bytes).start.api_key);
+        let body = answer_body(key, frame.version, frame.correlation, frame.bytes.clone());
+        if let Some(ours) = wire::recorded_tests::told(key as i16, frame.version, &body) {
+            assert_eq!(ours, body);
+            *told.entry(frame.api.clone()).or_insert(0) += 1;
+        }
+    });
+    assert_eq!(told.len(), 6, "{told:?}");
+}
+
 /// Decodes every record of every batch and builds the batches anew. Gives how many there are.
 fn batches_again(mut bytes: Bytes) -> usize {
     let mut count = 0;
@@ -372,4 +400,64 @@ fn every_snapshot_that_was_fetched_is_written_again_byte_for_byte() {
     });
     assert!(whole >= RELEASES.len(), "{whole} whole snapshots");
     assert!(parts_max > 0, "no snapshot came in several parts");
+}
+
+/// What a recording is worth: that the rare things are in it.
+#[test]
+fn a_voter_of_every_release_elects_diverges_and_takes_a_snapshot() {
+    let mut seen: BTreeMap<String, BTreeSet<&str>> = BTreeMap::new();
+    each(|place, frame, request| {
+        let release = place.split(',').next().unwrap().to_owned();
+        if !place.contains(", voter,") {
+            return;
+        }
+        let seen = seen.entry(release).or_default();
+        let version = frame.version;
+        match (&*frame.api, request) {
+            ("Vote", None) => {
+                let body = &mut taken(&frame.bytes).body;
+                let request = m::VoteRequest::decode(body, version).unwrap();
+                let pre_vote = request.topics[0].partitions[0].pre_vote;
+                seen.insert(if pre_vote { "pre-vote" } else { "vote" });
+            }
+            ("Fetch", Some(_)) => {
+                let correlation = frame.correlation;
+                let mut body =
+                    answer_body(ApiKey::Fetch, version, correlation, frame.bytes.clone());
+                let answer = m::FetchResponse::decode(&mut body, version).unwrap();
+                let partition = &answer.responses[0].partitions[0];
+                if partition.diverging_epoch.end_offset >= 0 {
+                    seen.insert("diverging epoch");
+                }
+                if partition.snapshot_id.end_offset >= 0 {
+                    seen.insert("snapshot id");
+                }
+            }
+            ("EndQuorumEpoch", None) => {
+                let body = &mut taken(&frame.bytes).body;
+                let request = m::EndQuorumEpochRequest::decode(body, version).unwrap();
+                if !request.topics[0].partitions[0]
+                    .preferred_candidates
+                    .is_empty()
+                {
+                    seen.insert("preferred candidates");
+                }
+            }
+            _ => {}
+        }
+    });
+    let all = [
+        "diverging epoch",
+        "pre-vote",
+        "preferred candidates",
+        "snapshot id",
+        "vote",
+    ];
+    for release in RELEASES {
+        // 3.9 knows no pre-vote (KIP-996 came with 4.0).
+        let expected = all
+            .into_iter()
+            .filter(|it| release != "3.9.2" || *it != "pre-vote");
+        assert_eq!(seen[release], expected.collect(), "{release}");
+    }
 }

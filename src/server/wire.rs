@@ -525,4 +525,4 @@ mod tests;
 
 #[cfg(test)]
 #[path = "wire_recorded_tests.rs"]
-mod recorded_tests;
+pub(super) mod recorded_tests;
