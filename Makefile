@@ -36,11 +36,6 @@ demo: cargo java ## kraftd and a real Kafka broker: create a topic, produce, con
 	cargo build
 	@compat/demo.sh
 
-.PHONY: fuzz
-fuzz: cargo ## one fuzz target for a while (T=image_ops SECS=60); needs nightly and cargo-fuzz
-	cargo +nightly fuzz run --fuzz-dir protocol-tests/fuzz $(or $(T),image_ops) -- \
-	  -max_total_time=$(or $(SECS),60)
-
 .PHONY: fix
 fix: cargo ## apply lints' suggestions and the format: the one target that writes to the tree
 	cargo clippy --fix --allow-dirty --allow-staged --all-targets
@@ -64,8 +59,8 @@ compat: cargo java ## kraftd beside real Kafka brokers, controllers and tools (T
 	cargo test --test compat -- --test-threads=$(COMPAT_THREADS) $(T)
 
 .PHONY: bench
-bench: cargo java ## memory, start and CreateTopics beside Java's controller, in one run
-	cargo build --release
+bench: cargo java ## beside Java's controller, in one run (WHAT="idle start create scale", SCALE=partitions)
+	cargo build --release --bin kraftd --example generate
 	@compat/bench.sh
 
 .PHONY: release

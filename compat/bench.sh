@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Memory, start and CreateTopics of kraftd beside Java's controller, measured in one run.
-#   T="idle start create"   which measures
-#   REPEATS=3               starts of each controller
+# Memory, start, CreateTopics and large clusters: kraftd beside Java's controller, in one run.
+#   WHAT="idle start create scale"      which measures
+#   SCALE="10000 100000 1000000"        partitions of the large clusters
+#   REPEATS=3               starts of each controller; figures are medians
 #   IDLE_SECONDS=20         how long each is watched when idle
 #   CREATES=500             topics that are created one by one
 #   RECORD=1                adds the figures to compat/bench.tsv, with the commit and the machine
@@ -11,6 +12,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 target=${CARGO_TARGET_DIR:-target}
 kraftd=$(realpath "${KRAFTD:-$target/release/kraftd}")
+generate=$(realpath "$target/release/examples/generate")
 [ -x "$kraftd" ] || { echo "$kraftd is not built: \`make bench\` builds it and runs this." >&2; exit 1; }
 compat/jars.sh 4.4.0
 jars=$PWD/compat/java/jars/4.4.0
@@ -26,20 +28,28 @@ load_before=$(cut -d' ' -f1 /proc/loadavg)
 java -Xmx256m -XX:+UseSerialGC -Dorg.slf4j.simpleLogger.defaultLogLevel=error \
   "-Dlog4j2.configurationFile=$PWD/compat/java/conf/log4j2-tools.properties" \
   "-Drepeats=${REPEATS:-3}" "-Didle.seconds=${IDLE_SECONDS:-20}" "-Dcreates=${CREATES:-500}" \
-  -cp "$work/classes:$jars/*" kraftd.bench.Bench "$kraftd" "$jars" "$PWD/compat/java/conf" "$work" \
-  "$work/rows.tsv" ${T:-idle start create}
+  "-Dscale=${SCALE:-10000 100000 1000000}" -cp "$work/classes:$jars/*" kraftd.bench.Bench \
+  "$kraftd" "$generate" "$jars" "$PWD/compat/java/conf" "$work" "$work/rows.tsv" \
+  ${WHAT:-idle start create scale}
 load_after=$(cut -d' ' -f1 /proc/loadavg)
 
 commit=$(git rev-parse --short HEAD 2> /dev/null || echo unknown)
 git diff --quiet HEAD 2> /dev/null || commit+=+changes
 machine="$(nproc) x $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1)"
 echo
-echo "kraftd $commit ($(($(stat -c %s "$kraftd") / 1000)) kB) and Java's controller of Kafka 4.4.0, heap 512 MB"
+echo "kraftd $commit ($(($(stat -c %s "$kraftd") / 1000)) kB) and Java's controller of Kafka 4.4.0"
+echo "Java's heap: 512 MB, scale 1 GB, from 500,000 partitions on 4 GB"
 echo "machine: $machine; load1 $load_before before, $load_after after"
 echo
-awk -F'\t' 'BEGIN { line = "%-26s %-12s %16s %10s %10s %8s\n"
-    printf line, "measure", "unit", "expected", "kraftd", "Java", "target" }
-  { printf line, $1, $2, $3, $4, $5, $6 }' "$work/rows.tsv"
+awk -F'\t' 'BEGIN { line = "%-26s %-12s %16s %10s %10s %9s  %s\n"
+    printf line, "measure", "unit", "expected", "kraftd", "Java", "Java:our", "target" }
+  { ratio = $4 > 0 && $5 > 0 ? sprintf("%.1f", $5 / $4) : ""
+    target = $6
+    if (split($6, words, " ") > 1) {
+      limit = words[2] == "Java" ? $5 / words[4] : words[2]
+      target = target ($4 < limit + 0 ? "  met" : "  MISSED")
+    }
+    printf line, $1, $2, $3, $4, $5, ratio, target }' "$work/rows.tsv"
 
 if [ -n "${RECORD:-}" ]; then
   file=compat/bench.tsv

@@ -9,22 +9,17 @@ import java.nio.file.StandardOpenOption;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
-import java.util.Locale;
 import java.util.concurrent.TimeUnit;
 
 /**
  * kraftd beside Java's controller on this machine. Each figure has the number that was expected of
  * kraftd before it was measured, with its reason below; a figure far from it is a finding.
  *
- * <p>Arguments: the kraftd binary, the folder of Kafka's jars, the folder of the logging
- * configurations, a folder for scratch on the disk that counts, a file for the rows, and words of
- * {@code idle start create}.
+ * <p>Arguments: the kraftd binary, the generator of large clusters, the folder of Kafka's jars, the
+ * folder of the logging configurations, a folder for scratch on the disk that counts, a file for the
+ * rows, and words of {@code idle start create scale}.
  */
 public final class Bench {
-    /** A line of the table; a figure that does not exist is NaN. */
-    private record Row(String measure, String unit, String expected, double kraftd, double java,
-            String target) {}
-
     private static final int REPEATS = Integer.getInteger("repeats", 3);
     private static final int IDLE_SECONDS = Integer.getInteger("idle.seconds", 20);
     private static final int CREATES = Integer.getInteger("creates", 500);
@@ -38,18 +33,22 @@ public final class Bench {
 
     public static void main(String[] args) throws Exception {
         Bench bench = new Bench(new Servers.Paths(
-            Path.of(args[0]), Path.of(args[1]), Path.of(args[2]), Path.of(args[3])));
-        for (String measure : List.of(args).subList(5, args.length)) {
+            Path.of(args[0]), Path.of(args[1]), Path.of(args[2]), Path.of(args[3]),
+            Path.of(args[4])));
+        Path rows = Path.of(args[5]);
+        for (String measure : List.of(args).subList(6, args.length)) {
             System.err.println("measuring: " + measure + " ...");
             switch (measure) {
                 case "idle" -> bench.idle();
                 case "start" -> bench.start();
                 case "create" -> bench.create();
+                case "scale" -> new Scale(bench.paths, REPEATS).run(bench.rows);
                 default -> throw new IllegalArgumentException(
-                    measure + " is no measure: idle, start, create");
+                    measure + " is no measure: idle, start, create, scale");
             }
+            // What was measured is kept, whatever happens to the next measure.
+            Files.write(rows, bench.rows.stream().map(Row::tsv).toList());
         }
-        Files.write(Path.of(args[4]), bench.rows.stream().map(Bench::tsv).toList());
     }
 
     /**
@@ -182,21 +181,11 @@ public final class Bench {
         rows.add(new Row(measure, unit, expected, kraftd, java, target));
     }
 
-    private static String tsv(Row row) {
-        return String.join("\t", row.measure(), row.unit(), row.expected(), text(row.kraftd()),
-            text(row.java()), row.target());
-    }
-
-    private static String text(double value) {
-        String format = value < 10 ? "%.2f" : value < 100 ? "%.1f" : "%.0f";
-        return String.format(Locale.ROOT, format, value);
-    }
-
-    private static double median(double[] values) {
+    static double median(double[] values) {
         return quantile(values, 0.5);
     }
 
-    private static double quantile(double[] values, double q) {
+    static double quantile(double[] values, double q) {
         double[] sorted = values.clone();
         Arrays.sort(sorted);
         return sorted[(int) Math.round(q * (sorted.length - 1))];

@@ -37,9 +37,14 @@ final class Requests {
 
     /** Creates a topic of one partition. */
     static void createTopic(Connection connection, String name) throws IOException {
+        createTopic(connection, name, 1, 1);
+    }
+
+    static void createTopic(Connection connection, String name, int partitions, int replicas)
+            throws IOException {
         CreateTopicsRequestData request = new CreateTopicsRequestData().setTimeoutMs(60_000);
         request.topics().add(new CreateTopicsRequestData.CreatableTopic()
-            .setName(name).setNumPartitions(1).setReplicationFactor((short) 1));
+            .setName(name).setNumPartitions(partitions).setReplicationFactor((short) replicas));
         var answer = (CreateTopicsResponseData) connection.call(request);
         answer.topics().forEach(topic -> check("CreateTopics", topic.errorCode()));
     }
@@ -64,14 +69,26 @@ final class Requests {
         }
         var registered = (BrokerRegistrationResponseData) connection.call(request);
         check("BrokerRegistration", registered.errorCode());
-        BrokerHeartbeatRequestData heartbeat = new BrokerHeartbeatRequestData()
-            .setBrokerId(BROKER).setBrokerEpoch(registered.brokerEpoch())
-            .setCurrentMetadataOffset(Long.MAX_VALUE / 2).setWantFence(false);
-        var beaten = (BrokerHeartbeatResponseData) connection.call(heartbeat);
-        check("BrokerHeartbeat", beaten.errorCode());
-        if (beaten.isFenced()) {
+        if (!Boolean.FALSE.equals(heartbeat(connection, BROKER, registered.brokerEpoch(), false))) {
             throw new IllegalStateException("the broker stays fenced");
         }
+    }
+
+    /**
+     * One heartbeat of a broker that has read everything; returns whether it is fenced now, null when
+     * the controller was too busy to look at it.
+     */
+    static Boolean heartbeat(Connection connection, int broker, long epoch, boolean wantFence)
+            throws IOException {
+        BrokerHeartbeatRequestData heartbeat = new BrokerHeartbeatRequestData()
+            .setBrokerId(broker).setBrokerEpoch(epoch)
+            .setCurrentMetadataOffset(Long.MAX_VALUE / 2).setWantFence(wantFence);
+        var beaten = (BrokerHeartbeatResponseData) connection.call(heartbeat);
+        if (beaten.errorCode() == Errors.REQUEST_TIMED_OUT.code()) {
+            return null;
+        }
+        check("BrokerHeartbeat", beaten.errorCode());
+        return beaten.isFenced();
     }
 
     private static BrokerRegistrationRequestData.Feature feature(String name, short min, short max) {

@@ -5,6 +5,7 @@ import java.net.InetAddress;
 import java.net.ServerSocket;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.nio.file.StandardCopyOption;
 import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.List;
@@ -18,41 +19,69 @@ final class Servers implements AutoCloseable {
     enum Make { KRAFTD, JAVA }
 
     /** Where things are: set once by {@link Bench}. */
-    record Paths(Path kraftd, Path jars, Path logging, Path work) {}
+    record Paths(Path kraftd, Path generate, Path jars, Path logging, Path work) {}
 
+    /** How long anything may take: Java reads a million partitions on a busy machine. */
+    private static final int PATIENCE_MINUTES = 6;
     static final String CLUSTER = "MkU3OEVBNTcwNTJENDM2Qg";
     /** What Kafka's own start script gives a server, but for the smaller heap. */
-    private static final List<String> JVM = List.of("-Xmx512m", "-server", "-XX:+UseG1GC",
+    private static final List<String> JVM = List.of("-server", "-XX:+UseG1GC",
         "-XX:MaxGCPauseMillis=20", "-XX:InitiatingHeapOccupancyPercent=35",
         "-XX:+ExplicitGCInvokesConcurrent", "-Djava.awt.headless=true");
 
     private final Paths paths;
     private final Make make;
     private final Path dir;
-    final int port = freePort();
+    /** What Java's controller may use of memory. */
+    private final String heap;
+    final int port;
     private final List<Process> processes = new ArrayList<>();
     private final Thread hook = new Thread(this::remove);
 
     /** A directory that is formatted and not started. kraftd formats for both: so they start alike. */
     Servers(Paths paths, Make make, String... more) throws Exception {
+        this(paths, make, "512m", freePort(), List.of(more));
+        run(List.of(paths.kraftd().toString(), "format", "-c", config("controller").toString(),
+            "-t", CLUSTER, "--standalone"));
+    }
+
+    /** A copy of a directory in which nothing runs, with its port, for another make. */
+    Servers(Servers from, Make make, String heap, List<String> more) throws Exception {
+        this(from.paths, make, heap, from.port, more);
+        copy(from.dir.resolve("controller"), dir.resolve("controller"));
+    }
+
+    private Servers(Paths paths, Make make, String heap, int port, List<String> more)
+            throws IOException {
         this.paths = paths;
         this.make = make;
+        this.heap = heap;
+        this.port = port;
         dir = Files.createTempDirectory(paths.work(), make.name().toLowerCase());
         Runtime.getRuntime().addShutdownHook(hook);
         List<String> lines = new ArrayList<>(List.of("process.roles=controller", "node.id=1",
             "controller.listener.names=CONTROLLER", "listeners=CONTROLLER://localhost:" + port,
             "controller.quorum.bootstrap.servers=localhost:" + port,
             "log.dirs=" + dir.resolve("controller")));
-        lines.addAll(List.of(more));
+        lines.addAll(more);
         Files.write(config("controller"), lines);
-        run(List.of(paths.kraftd().toString(), "format", "-c", config("controller").toString(),
-            "-t", CLUSTER, "--standalone"));
+    }
+
+    /** Fills the formatted directory with the metadata of a large cluster. */
+    void fill(int partitions) throws Exception {
+        run(List.of(paths.generate().toString(), dir.resolve("controller").toString(),
+            Integer.toString(partitions)));
+    }
+
+    /** Where the metadata's log and checkpoints are. */
+    Path metadata() {
+        return dir.resolve("controller").resolve("__cluster_metadata-0");
     }
 
     Process startController() throws IOException {
         return start("controller", make == Make.KRAFTD
             ? List.of(paths.kraftd().toString(), config("controller").toString())
-            : java("server", JVM, "kafka.Kafka", config("controller").toString()));
+            : java("server", jvm(), "kafka.Kafka", config("controller").toString()));
     }
 
     /** Starts a Java broker; it is unfenced when this returns. */
@@ -79,7 +108,7 @@ final class Servers implements AutoCloseable {
     /** Asks again every {@code pauseMs} until there is an answer; a refused connection is none. */
     static <T> T await(String what, Process process, long pauseMs, Callable<T> question)
             throws Exception {
-        long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(120);
+        long end = System.nanoTime() + TimeUnit.MINUTES.toNanos(PATIENCE_MINUTES);
         while (true) {
             try {
                 T answer = question.call();
@@ -93,9 +122,25 @@ final class Servers implements AutoCloseable {
                 throw new IllegalStateException(what + ": its process ended");
             }
             if (System.nanoTime() > end) {
-                throw new IllegalStateException(what + ": not within two minutes");
+                throw new IllegalStateException(
+                    what + ": not within " + PATIENCE_MINUTES + " minutes");
             }
             TimeUnit.MILLISECONDS.sleep(pauseMs);
+        }
+    }
+
+    private List<String> jvm() {
+        List<String> flags = new ArrayList<>(JVM);
+        flags.add("-Xmx" + heap);
+        return flags;
+    }
+
+    private static void copy(Path from, Path to) throws IOException {
+        try (Stream<Path> all = Files.walk(from)) {
+            for (Path path : all.toList()) {
+                Files.copy(path, to.resolve(from.relativize(path).toString()),
+                    StandardCopyOption.COPY_ATTRIBUTES);
+            }
         }
     }
 

@@ -23,9 +23,6 @@ record Usage(double cpuMs, double residentMb, double peakMb, int threads) {
      * whole process' are rounded down to ticks but know all: the greater is the nearer one.
      */
     private static double cpuMs(Path proc) throws IOException {
-        String stat = Files.readString(proc.resolve("stat"));
-        String[] fields = stat.substring(stat.lastIndexOf(')') + 2).split(" ");
-        double ticks = Double.parseDouble(fields[11]) + Double.parseDouble(fields[12]);
         double living = 0;
         try (Stream<Path> tasks = Files.list(proc.resolve("task"))) {
             for (Path task : tasks.toList()) {
@@ -37,7 +34,19 @@ record Usage(double cpuMs, double residentMb, double peakMb, int threads) {
                 }
             }
         }
-        return Math.max(ticks * 1000 / TICKS, living);
+        return Math.max(wholeMs(proc), living);
+    }
+
+    /** CPU time since the start in whole ticks, of threads that ended too: for differences. */
+    static double wholeMs(Process process) throws IOException {
+        return wholeMs(Path.of("/proc", Long.toString(process.pid())));
+    }
+
+    private static double wholeMs(Path proc) throws IOException {
+        String stat = Files.readString(proc.resolve("stat"));
+        String[] fields = stat.substring(stat.lastIndexOf(')') + 2).split(" ");
+        double ticks = Double.parseDouble(fields[11]) + Double.parseDouble(fields[12]);
+        return ticks * 1000 / TICKS;
     }
 
     private static double kib(List<String> status, String key) {
