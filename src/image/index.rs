@@ -4,8 +4,10 @@
 //! row there. It is split in [`SHARDS`] parts, so that a change under a fork copies one small part
 //! and the spine. Nothing ever depends on the order inside: there is no way to walk it.
 
-use std::hash::{DefaultHasher, Hash, Hasher};
+use std::hash::{BuildHasher as _, Hash};
 use std::sync::Arc;
+
+use foldhash::quality::FixedState;
 
 /// Parts of one index. More parts make a change dearer (the spine is copied), fewer make the parts
 /// larger.
@@ -13,9 +15,7 @@ const SHARDS: usize = 256;
 
 /// The hash of a key: the same in every process of one build, which is all that an index needs.
 pub(super) fn hash_of<K: Hash + ?Sized>(key: &K) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    key.hash(&mut hasher);
-    hasher.finish()
+    FixedState::default().hash_one(key)
 }
 
 /// See the module.

@@ -59,6 +59,10 @@ impl<T> Pool<T> {
         T: Borrow<Q> + Clone + for<'a> From<&'a Q>,
         Q: Hash + Eq + ?Sized,
     {
+        // The first value is that of most fields, and so is worth a comparison before the hash.
+        if self.value(0).borrow() == value {
+            return 0;
+        }
         let hash = hash_of(value);
         let values = &self.values;
         let known = self.index.find(hash, |at| {

@@ -1,6 +1,6 @@
 //! Replay of the records of topics and partitions.
 
-use std::sync::Arc;
+use std::borrow::Cow;
 
 use uuid::Uuid;
 
@@ -55,17 +55,34 @@ impl Image {
         let pools = &mut self.topics.pools;
         let elr = record.eligible_leader_replicas.as_deref().unwrap_or(&[]);
         let last_known_elr = record.last_known_elr.as_deref().unwrap_or(&[]);
-        let rare = Rare {
-            adding: pools.lists.intern(&*record.adding_replicas),
-            removing: pools.lists.intern(&*record.removing_replicas),
-            elr: pools.lists.intern(elr),
-            last_known_elr: pools.lists.intern(last_known_elr),
+        let fields = [
+            &*record.adding_replicas,
+            &*record.removing_replicas,
+            elr,
+            last_known_elr,
+        ];
+        let rare = if fields.iter().all(|list| list.is_empty()) {
+            0
+        } else {
+            let [adding, removing, elr, last_known_elr] =
+                fields.map(|list| pools.lists.intern(list));
+            pools.rare.intern(&Rare {
+                adding,
+                removing,
+                elr,
+                last_known_elr,
+            })
         };
+        let replicas = pools.lists.intern(&*record.replicas);
         let row = PartitionRow {
-            replicas: pools.lists.intern(&*record.replicas),
-            isr: pools.lists.intern(&*record.isr),
+            replicas,
+            isr: if record.isr == record.replicas {
+                replicas
+            } else {
+                pools.lists.intern(&*record.isr)
+            },
             directories: pools.directories.intern(&*directories),
-            rare: pools.rare.intern(&rare),
+            rare,
             leader: record.leader,
             leader_epoch: record.leader_epoch,
             partition_epoch: record.partition_epoch,
@@ -139,8 +156,8 @@ fn merged(
         })?;
     }
     if record.replicas.is_some() || record.directories.is_some() {
-        let old_replicas = Arc::clone(pools.lists.value(row.replicas));
-        let old_directories = Arc::clone(pools.directories.value(row.directories));
+        let old_replicas = pools.lists.value(row.replicas).clone();
+        let old_directories = pools.directories.value(row.directories).clone();
         let replicas = record.replicas.as_deref().unwrap_or(&old_replicas);
         let directories = record.directories.as_deref().unwrap_or(&old_directories);
         let directories = directories_for(replicas, directories)?;
@@ -179,9 +196,12 @@ fn recovering(state: i8) -> Option<bool> {
 
 /// A directory for each replica. None at all, or "migrating" for each, stands for "migrating" for
 /// each replica, however many there are.
-fn directories_for(replicas: &[i32], directories: &[Uuid]) -> Result<Vec<Uuid>, ReplayFault> {
+fn directories_for<'a>(
+    replicas: &[i32],
+    directories: &'a [Uuid],
+) -> Result<Cow<'a, [Uuid]>, ReplayFault> {
     if directories.iter().all(|id| *id == ids::DIR_MIGRATING) {
-        return Ok(vec![ids::DIR_MIGRATING; replicas.len()]);
+        return Ok(vec![ids::DIR_MIGRATING; replicas.len()].into());
     }
     if replicas.len() != directories.len() {
         return Err(ReplayFault::DirectoriesMismatch {
@@ -189,7 +209,7 @@ fn directories_for(replicas: &[i32], directories: &[Uuid]) -> Result<Vec<Uuid>, 
             directories: directories.len(),
         });
     }
-    Ok(directories.to_vec())
+    Ok(directories.into())
 }
 
 fn rows_with_elr(topics: &Topics, at: usize) -> Vec<(u32, PartitionRow)> {

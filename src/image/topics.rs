@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use smallvec::SmallVec;
 use uuid::Uuid;
 
 use super::index::{Index, hash_of};
@@ -45,19 +46,26 @@ impl From<&Self> for Rare {
     }
 }
 
+/// Broker ids. Up to four are kept in place: a lookup in a pool of many lists costs the memory that
+/// it touches, and nothing else.
+pub(super) type BrokerList = SmallVec<[i32; 4]>;
+
+/// Directory ids, of up to three replicas in place.
+pub(super) type DirectoryList = SmallVec<[Uuid; 3]>;
+
 /// What the ids in partition rows stand for. Id 0 is empty in each pool.
 #[derive(Clone, Debug)]
 pub(super) struct Pools {
-    pub(super) lists: Pool<Arc<[i32]>>,
-    pub(super) directories: Pool<Arc<[Uuid]>>,
+    pub(super) lists: Pool<BrokerList>,
+    pub(super) directories: Pool<DirectoryList>,
     pub(super) rare: Pool<Rare>,
 }
 
 impl Default for Pools {
     fn default() -> Self {
         Self {
-            lists: Pool::starting_with::<[i32]>(Arc::from([])),
-            directories: Pool::starting_with::<[Uuid]>(Arc::from([])),
+            lists: Pool::starting_with::<[i32]>(BrokerList::new()),
+            directories: Pool::starting_with::<[Uuid]>(DirectoryList::new()),
             rare: Pool::starting_with::<Rare>(Rare::default()),
         }
     }

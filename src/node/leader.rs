@@ -3,9 +3,9 @@
 use crate::controller::{self, Context, Decision, RECORDS_PER_OPERATION_MAX, Request, Soft, View};
 use crate::raft::{Input, Proposal};
 use crate::records::VersionedRecord;
-use crate::records::batch::{BATCH_BYTES_MAX, BatchBuilder, HEADER_BYTES, record_bytes};
+use crate::records::batch::{BATCH_BYTES_MAX, BatchBuilder};
 use crate::types::features::MetadataVersion;
-use crate::types::{ApiError, Epoch, ErrorCode, Instant, Now, SplitMix, Ticket};
+use crate::types::{ApiError, Epoch, ErrorCode, Instant, Now, Offset, SplitMix, Ticket};
 
 use super::{Answer, Effect, Leading, Node, forks::Forks};
 
@@ -241,17 +241,12 @@ impl Node {
         atomic: bool,
         effects: &mut Vec<Effect>,
     ) -> Result<(), ApiError> {
-        for batch in cut(&records, atomic)? {
+        for (batch, mut builder) in cut(&records, atomic, now)? {
             let Leading::Active { epoch, .. } = self.leading else {
                 return Err(self.not_controller());
             };
             let first = self.raft.log_end();
-            let mut builder = BatchBuilder::data(first, epoch, now.wall);
-            for record in batch {
-                builder
-                    .push_record(record)
-                    .map_err(|fault| unwritable(&fault.to_string()))?;
-            }
+            builder.place(first, epoch);
             let batches = builder.build().into_bytes();
             let mut end = first;
             for record in batch {
@@ -289,33 +284,41 @@ fn unwritable(reason: &str) -> ApiError {
     )
 }
 
+/// Records with the batch that holds them, whose place in the log is still to be told.
+type Cut<'a> = (&'a [VersionedRecord], BatchBuilder);
+
 /// Cuts records into batches: one if `atomic`, else as many as the limits ask for.
 ///
 /// # Errors
 /// UNKNOWN_SERVER_ERROR when an atomic decision has too many records or bytes. The reference stops
 /// there; a refusal that changes nothing is better.
-fn cut(records: &[VersionedRecord], atomic: bool) -> Result<Vec<&[VersionedRecord]>, ApiError> {
+fn cut(records: &[VersionedRecord], atomic: bool, now: Now) -> Result<Vec<Cut<'_>>, ApiError> {
+    let empty = || BatchBuilder::data(Offset::ZERO, Epoch(0), now.wall);
     let mut batches = Vec::new();
     let mut start = 0;
-    let mut bytes = HEADER_BYTES;
+    let mut builder = empty();
+    let mut value = Vec::new();
     for (at, record) in records.iter().enumerate() {
-        let value = record
-            .encode()
+        value.clear();
+        record
+            .encode_into(&mut value)
             .map_err(|fault| unwritable(&fault.to_string()))?;
-        // As if it were the last of the largest batch: no offset delta takes more bytes.
-        let size = record_bytes(RECORDS_PER_OPERATION_MAX as u32, None, Some(value.len()));
-        if bytes + size > BATCH_BYTES_MAX || at - start >= RECORDS_PER_OPERATION_MAX {
+        let full = |builder: &BatchBuilder| {
+            builder.size_with(None, Some(value.len())) > BATCH_BYTES_MAX
+                || at - start >= RECORDS_PER_OPERATION_MAX
+        };
+        if full(&builder) {
             if atomic || at == start {
                 return Err(too_large(records.len()));
             }
-            batches.push(&records[start..at]);
+            let whole = std::mem::replace(&mut builder, empty());
+            batches.push((&records[start..at], whole));
             start = at;
-            bytes = HEADER_BYTES;
         }
-        bytes += size;
+        builder.push(None, Some(&value));
     }
     if start < records.len() {
-        batches.push(&records[start..]);
+        batches.push((&records[start..], builder));
     }
     Ok(batches)
 }

@@ -52,6 +52,7 @@ impl<'a> Reader<'a> {
         Ok(head)
     }
 
+    #[inline(always)]
     fn array<const N: usize>(&mut self) -> Result<[u8; N], RecordFault> {
         let Some((head, tail)) = self.rest.split_first_chunk::<N>() else {
             return Err(RecordFault::Truncated);
@@ -64,7 +65,20 @@ impl<'a> Reader<'a> {
     ///
     /// # Errors
     /// When the bytes end or the number has more than 32 bits.
+    #[inline(always)]
     pub fn uvarint(&mut self) -> Result<u32, RecordFault> {
+        // Nearly all of them are small.
+        match self.rest.split_first() {
+            Some((&byte, rest)) if byte < 0x80 => {
+                self.rest = rest;
+                Ok(u32::from(byte))
+            }
+            _ => self.long_uvarint(),
+        }
+    }
+
+    #[cold]
+    fn long_uvarint(&mut self) -> Result<u32, RecordFault> {
         let mut value = 0_u32;
         for shift in [0, 7, 14, 21, 28] {
             let [byte] = self.array()?;
@@ -136,6 +150,7 @@ macro_rules! number {
                 Ok(())
             }
 
+            #[inline(always)]
             fn take(input: &mut Reader<'_>, _: Format) -> Result<Self, RecordFault> {
                 input.array().map(Self::from_be_bytes)
             }
@@ -167,6 +182,7 @@ impl Wire for bool {
         Ok(())
     }
 
+    #[inline(always)]
     fn take(input: &mut Reader<'_>, _: Format) -> Result<Self, RecordFault> {
         input.array().map(|[byte]| byte != 0)
     }
@@ -227,6 +243,7 @@ impl Wire for Uuid {
         Ok(())
     }
 
+    #[inline(always)]
     fn take(input: &mut Reader<'_>, _: Format) -> Result<Self, RecordFault> {
         input.array().map(Self::from_bytes)
     }
@@ -296,10 +313,12 @@ fn put_counted<T: Counted>(
     value.map_or(Ok(()), |value| value.put_items(out, format))
 }
 
-fn take_counted<T: Counted>(
+/// The count in front of a value, `None` for null.
+#[inline(always)]
+fn take_count<T: Counted>(
     input: &mut Reader<'_>,
     format: Format,
-) -> Result<Option<T>, RecordFault> {
+) -> Result<Option<usize>, RecordFault> {
     let count = if format.flexible {
         input.uvarint()?.checked_sub(1)
     } else if T::SHORT {
@@ -307,9 +326,7 @@ fn take_counted<T: Counted>(
     } else {
         u32::try_from(i32::from_be_bytes(input.array()?)).ok()
     };
-    count
-        .map(|count| T::take_items(count as usize, input, format))
-        .transpose()
+    Ok(count.map(|count| count as usize))
 }
 
 impl<T: Counted> Wire for T {
@@ -317,8 +334,12 @@ impl<T: Counted> Wire for T {
         put_counted(Some(self), out, format)
     }
 
+    #[inline(always)]
     fn take(input: &mut Reader<'_>, format: Format) -> Result<Self, RecordFault> {
-        take_counted(input, format)?.ok_or(RecordFault::NullNotAllowed)
+        match take_count::<T>(input, format)? {
+            Some(count) => T::take_items(count, input, format),
+            None => Err(RecordFault::NullNotAllowed),
+        }
     }
 
     fn json(&self, format: Format) -> Value {
@@ -335,8 +356,12 @@ impl<T: Counted> Wire for Option<T> {
         put_counted(self.as_ref(), out, format)
     }
 
+    #[inline(always)]
     fn take(input: &mut Reader<'_>, format: Format) -> Result<Self, RecordFault> {
-        take_counted(input, format)
+        match take_count::<T>(input, format)? {
+            Some(count) => T::take_items(count, input, format).map(Some),
+            None => Ok(None),
+        }
     }
 
     fn json(&self, format: Format) -> Value {
@@ -415,6 +440,8 @@ impl Counted for Bytes {
 /// so that a false count costs nothing.
 const ELEMENTS_AT_ONCE: usize = 1024;
 
+// Reading is inlined all the way down: a `Result` that is handed up through memory at every field
+// costs more than the field.
 impl<T: Wire> Counted for Vec<T> {
     const SHORT: bool = false;
 
@@ -426,6 +453,7 @@ impl<T: Wire> Counted for Vec<T> {
         self.iter().try_for_each(|item| item.put(out, format))
     }
 
+    #[inline(always)]
     fn take_items(
         count: usize,
         input: &mut Reader<'_>,

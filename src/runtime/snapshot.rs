@@ -31,8 +31,8 @@ pub(super) fn load(dir: &Path, id: OffsetAndEpoch) -> Result<Image, String> {
                     record.offset
                 )
             };
-            let value = record.value.clone().unwrap_or_default();
-            let decoded = VersionedRecord::decode(&value).map_err(|fault| at(&fault))?;
+            let value = record.value.as_deref().unwrap_or_default();
+            let decoded = VersionedRecord::decode(value).map_err(|fault| at(&fault))?;
             if decoded.record.is_transaction_mark() {
                 return Err(at(&format!(
                     "{} has no place in a snapshot, which holds what was committed as a whole",

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt as _;
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 
 use crate::records::batch::{Batch, BatchFault, BatchHeader, HEADER_BYTES, Peek, peek};
 use crate::types::Offset;
@@ -67,8 +67,26 @@ impl<'a> BatchScan<'a> {
                 return Ok(Next::Bad(self.position, BatchFault::Truncated));
             }
             let bytes = needed.max(WINDOW_BYTES).min(left);
-            self.window = read_at(self.file, self.position, bytes)?;
+            self.widen(usize::try_from(bytes).map_err(io::Error::other)?)?;
         }
+    }
+
+    /// Makes the window this long, in the memory that it had unless a batch of it is still held.
+    fn widen(&mut self, bytes: usize) -> io::Result<()> {
+        let read = self.window.len();
+        let mut window = match std::mem::take(&mut self.window).try_into_mut() {
+            Ok(window) => window,
+            Err(held) => {
+                let mut window = BytesMut::with_capacity(bytes);
+                window.extend_from_slice(&held);
+                window
+            }
+        };
+        window.resize(bytes, 0);
+        self.file
+            .read_exact_at(&mut window[read..], self.position + read as u64)?;
+        self.window = window.freeze();
+        Ok(())
     }
 
     /// The batch that the window begins with.

@@ -297,6 +297,8 @@ pub struct SnapshotWriter {
     timestamp: Timestamp,
     out: BufWriter<File>,
     batch: BatchBuilder,
+    /// The record being encoded.
+    value: Vec<u8>,
     /// Set when the file got its name.
     finished: bool,
 }
@@ -329,6 +331,7 @@ impl SnapshotWriter {
             timestamp,
             out: BufWriter::with_capacity(1 << 20, file),
             batch: BatchBuilder::control(Offset::ZERO, id.epoch, timestamp),
+            value: Vec::new(),
             finished: false,
         };
         let header = SnapshotHeader {
@@ -349,11 +352,14 @@ impl SnapshotWriter {
     /// # Errors
     /// When the record cannot be encoded or a write fails.
     pub fn push(&mut self, record: &VersionedRecord) -> Result<()> {
-        let value = record.encode().map_err(|fault| self.unwritable(&fault))?;
-        if self.batch.size_with(None, Some(value.len())) > BATCH_BYTES_MAX {
+        self.value.clear();
+        record
+            .encode_into(&mut self.value)
+            .map_err(|fault| self.unwritable(&fault))?;
+        if self.batch.size_with(None, Some(self.value.len())) > BATCH_BYTES_MAX {
             self.end_batch()?;
         }
-        self.batch.push(None, Some(&value));
+        self.batch.push(None, Some(&self.value));
         Ok(())
     }
 

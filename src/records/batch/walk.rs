@@ -1,6 +1,8 @@
 //! The records inside a batch, each length checked before it is used.
 
-use bytes::Bytes;
+use std::ops::Range;
+
+use bytes::{Buf as _, Bytes};
 
 use super::{BatchFault, BatchHeader};
 use crate::types::{Offset, Timestamp};
@@ -76,10 +78,12 @@ impl Records {
 
     fn take(&mut self) -> Result<RawRecord, BatchFault> {
         let bad = BatchFault::BadRecord { index: self.index };
-        let length = length(&mut self.rest)
-            .flatten()
-            .ok_or_else(|| bad.clone())?;
-        if length > self.rest.len() {
+        let mut walk = Walk {
+            bytes: &self.rest,
+            at: 0,
+        };
+        let length = walk.length().flatten().ok_or_else(|| bad.clone())?;
+        if length > walk.left() {
             return Err(BatchFault::Truncated);
         }
         if length > self.record_bytes_max {
@@ -88,95 +92,118 @@ impl Records {
                 bytes: length,
             });
         }
-        let mut body = self.rest.split_to(length);
-        let (timestamp_delta, key, value) = split(&mut body, self.index).ok_or(bad)?;
+        let end = walk.at + length;
+        walk.bytes = &walk.bytes[..end];
+        let (timestamp_delta, key, value) = walk.record(self.index).ok_or(bad)?;
         let timestamp = if self.header.is_log_append_time() {
             Some(self.header.max_timestamp.0)
         } else {
             self.header.base_timestamp.0.checked_add(timestamp_delta)
         };
-        Ok(RawRecord {
+        let record = RawRecord {
             offset: self.header.base_offset.plus(i64::from(self.index)),
             timestamp: timestamp.map(Timestamp).ok_or(BatchFault::Timestamp)?,
-            key,
-            value,
-        })
+            key: key.map(|range| self.rest.slice(range)),
+            value: value.map(|range| self.rest.slice(range)),
+        };
+        self.rest.advance(end);
+        Ok(record)
     }
 }
 
-type Split = (i64, Option<Bytes>, Option<Bytes>);
+/// The timestamp delta, and where the key and the value are.
+type Split = (i64, Option<Range<usize>>, Option<Range<usize>>);
 
-/// The timestamp delta, key and value of the record in `body`, or `None` when it is not exactly
-/// one record with the offset delta `index`.
-fn split(body: &mut Bytes, index: u32) -> Option<Split> {
-    let attributes = body.split_to_checked(1)?;
-    if attributes[0] != 0 {
-        return None;
-    }
-    let timestamp_delta = varint(body)?;
-    if varint(body)? != i64::from(index) {
-        return None;
-    }
-    let key = nullable(body)?;
-    let value = nullable(body)?;
-    // Each header takes at least two bytes, so a false count ends early.
-    let headers = length(body)??;
-    for _ in 0..headers {
-        let name = length(body)??;
-        body.split_to_checked(name)?;
-        nullable(body)?;
-    }
-    body.is_empty().then_some((timestamp_delta, key, value))
+/// Bytes and how far they are read. Handles to shared bytes are made for what is kept alone: they
+/// cost more than all the rest of a walk.
+struct Walk<'a> {
+    bytes: &'a [u8],
+    at: usize,
 }
 
-/// `Bytes::split_to` that refuses instead of panicking.
-trait SplitChecked: Sized {
-    fn split_to_checked(&mut self, count: usize) -> Option<Self>;
-}
-
-impl SplitChecked for Bytes {
-    fn split_to_checked(&mut self, count: usize) -> Option<Self> {
-        (count <= self.len()).then(|| self.split_to(count))
+impl Walk<'_> {
+    const fn left(&self) -> usize {
+        self.bytes.len() - self.at
     }
-}
 
-/// A length-prefixed field: `Some(None)` is null, `None` is malformed.
-#[expect(
-    clippy::option_option,
-    reason = "null is a value here, malformed is not"
-)]
-fn nullable(body: &mut Bytes) -> Option<Option<Bytes>> {
-    match length(body)? {
-        None => Some(None),
-        Some(length) => body.split_to_checked(length).map(Some),
-    }
-}
-
-/// A length: `Some(None)` is -1 (null), `None` is malformed.
-#[expect(
-    clippy::option_option,
-    reason = "null is a value here, malformed is not"
-)]
-fn length(body: &mut Bytes) -> Option<Option<usize>> {
-    match varint(body)? {
-        -1 => Some(None),
-        length => usize::try_from(length).ok().map(Some),
-    }
-}
-
-/// A zig-zag variable-length integer of at most 64 bits.
-fn varint(body: &mut Bytes) -> Option<i64> {
-    let mut value = 0_u64;
-    for (at, &byte) in body.iter().take(10).enumerate() {
-        // The tenth byte holds the 64th bit and nothing else.
-        if at == 9 && byte > 1 {
+    /// The rest as the body of one record with the offset delta `index`, `None` when it is not
+    /// exactly that.
+    fn record(&mut self, index: u32) -> Option<Split> {
+        let attributes = self.skip(1)?;
+        if self.bytes[attributes.start] != 0 {
             return None;
         }
-        value |= u64::from(byte & 0x7f) << (7 * at);
-        if byte & 0x80 == 0 {
-            let _ = body.split_to(at + 1);
-            return Some((value >> 1).cast_signed() ^ -(value & 1).cast_signed());
+        let timestamp_delta = self.varint()?;
+        if self.varint()? != i64::from(index) {
+            return None;
+        }
+        let key = self.nullable()?;
+        let value = self.nullable()?;
+        // Each header takes at least two bytes, so a false count ends early.
+        let headers = self.length()??;
+        for _ in 0..headers {
+            let name = self.length()??;
+            self.skip(name)?;
+            self.nullable()?;
+        }
+        (self.left() == 0).then_some((timestamp_delta, key, value))
+    }
+
+    /// The next `count` bytes.
+    fn skip(&mut self, count: usize) -> Option<Range<usize>> {
+        if count > self.left() {
+            return None;
+        }
+        let start = self.at;
+        self.at += count;
+        Some(start..self.at)
+    }
+
+    /// A length-prefixed field: `Some(None)` is null, `None` is malformed.
+    #[expect(
+        clippy::option_option,
+        reason = "null is a value here, malformed is not"
+    )]
+    fn nullable(&mut self) -> Option<Option<Range<usize>>> {
+        match self.length()? {
+            None => Some(None),
+            Some(length) => self.skip(length).map(Some),
         }
     }
-    None
+
+    /// A length: `Some(None)` is -1 (null), `None` is malformed.
+    #[expect(
+        clippy::option_option,
+        reason = "null is a value here, malformed is not"
+    )]
+    fn length(&mut self) -> Option<Option<usize>> {
+        match self.varint()? {
+            -1 => Some(None),
+            length => usize::try_from(length).ok().map(Some),
+        }
+    }
+
+    /// A zig-zag variable-length integer of at most 64 bits.
+    fn varint(&mut self) -> Option<i64> {
+        // Most of them are small.
+        if let Some(&byte) = self.bytes.get(self.at)
+            && byte < 0x80
+        {
+            self.at += 1;
+            return Some(i64::from(byte >> 1) ^ -i64::from(byte & 1));
+        }
+        let mut value = 0_u64;
+        for (at, &byte) in self.bytes[self.at..].iter().take(10).enumerate() {
+            // The tenth byte holds the 64th bit and nothing else.
+            if at == 9 && byte > 1 {
+                return None;
+            }
+            value |= u64::from(byte & 0x7f) << (7 * at);
+            if byte & 0x80 == 0 {
+                self.at += at + 1;
+                return Some((value >> 1).cast_signed() ^ -(value & 1).cast_signed());
+            }
+        }
+        None
+    }
 }
