@@ -36,6 +36,11 @@ demo: cargo java ## kraftd and a real Kafka broker: create a topic, produce, con
 	cargo build
 	@compat/demo.sh
 
+.PHONY: fuzz
+fuzz: cargo ## one fuzz target for a while (T=image_ops SECS=60); needs nightly and cargo-fuzz
+	cargo +nightly fuzz run --fuzz-dir protocol-tests/fuzz $(or $(T),image_ops) -- \
+	  -max_total_time=$(or $(SECS),60)
+
 .PHONY: fix
 fix: cargo ## apply lints' suggestions and the format: the one target that writes to the tree
 	cargo clippy --fix --allow-dirty --allow-staged --all-targets

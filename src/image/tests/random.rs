@@ -4,9 +4,10 @@ use proptest::prelude::*;
 
 use super::super::*;
 use crate::records::{
-    BrokerRegistrationChangeRecord, ClearElrRecord, ConfigRecord, FeatureLevelRecord,
-    PartitionChangeRecord, PartitionRecord, ProducerIdsRecord, Record, RegisterBrokerRecord,
-    RemoveTopicRecord, TopicRecord, UnregisterBrokerRecord, VersionedRecord,
+    AbortTransactionRecord, BeginTransactionRecord, BrokerRegistrationChangeRecord, ClearElrRecord,
+    ConfigRecord, EndTransactionRecord, FeatureLevelRecord, PartitionChangeRecord, PartitionRecord,
+    ProducerIdsRecord, Record, RegisterBrokerRecord, RemoveTopicRecord, TopicRecord,
+    UnregisterBrokerRecord, VersionedRecord,
 };
 use crate::types::{SplitMix, ids};
 
@@ -87,7 +88,7 @@ pub(in crate::image) fn sane(image: &Image, rng: &mut SplitMix) -> Record {
         .into(),
         (10, Some(_), _) => ClearElrRecord::default().into(),
         (11, _, _) => ProducerIdsRecord {
-            next_producer_id: image.next_producer_id() + 1000,
+            next_producer_id: image.next_producer_id().saturating_add(1000),
             ..Default::default()
         }
         .into(),
@@ -259,17 +260,85 @@ proptest! {
         let mut rng = SplitMix::new(seed);
         let mut image = newest();
         for offset in 0..100 {
-            let record = sane(&image, &mut rng);
-            image.replay(&record, Offset(offset)).expect("a sane record");
+            let record = match rng.below(4) {
+                0 => any_record(&mut rng),
+                _ => sane(&image, &mut rng),
+            };
+            // A wild record may be refused, and leaves no trace then.
+            let _ = image.replay(&record, Offset(offset));
+        }
+        if image.open_transaction().is_some() {
+            let end = Record::from(EndTransactionRecord::default());
+            image.replay(&end, Offset(998)).expect("one is open");
         }
         let metadata_version = feature("metadata.version", level);
         image.replay(&metadata_version, Offset(999)).expect("a known level");
         let (records, losses) = emitted(&image);
         let mut copy = Image::empty();
         for record in &records {
+            let highest = highest_version(record.record.name(), level);
+            prop_assert_eq!(Some(record.version), highest, "{} at {}", record.record.name(), level);
             record.encode().expect("the version holds every field");
             copy.replay(&record.record, Offset(9)).expect("emitted by an image");
         }
         prop_assert_eq!(copy == image, losses.is_empty());
     }
+
+    #[test]
+    fn a_transaction_is_withheld_until_its_end_and_dropped_on_abort(
+        seed: u64, before in 0..60_usize, inside in 0..60_usize,
+    ) {
+        let mut rng = SplitMix::new(seed);
+        let mut image = newest();
+        for offset in 0..before {
+            let record = sane(&image, &mut rng);
+            image.replay(&record, Offset(offset as i64)).expect("a sane record");
+        }
+        let untouched = image.clone();
+        let mut plain = image.clone();
+        let begin = Record::from(BeginTransactionRecord::default());
+        image.replay(&begin, Offset(1_000)).expect("none is open");
+        for offset in 0..inside {
+            let record = sane(&image, &mut rng);
+            image.replay(&record, Offset(1_001 + offset as i64)).expect("a sane record");
+            plain.replay(&record, Offset(1_001 + offset as i64)).expect("a sane record");
+            // Left open, it is not shown: neither to readers nor in a snapshot.
+            prop_assert!(*image.settled() == untouched);
+        }
+        prop_assert_eq!(emitted(&image).0, emitted(&untouched).0);
+        prop_assert_eq!(image.open_transaction(), Some(Offset(1_000)));
+        let mut aborted = image.clone();
+        let abort = Record::from(AbortTransactionRecord::default());
+        aborted.replay(&abort, Offset(2_000)).expect("one is open");
+        prop_assert!(aborted == untouched);
+        prop_assert!(aborted.diff(&untouched).is_empty());
+        let end = Record::from(EndTransactionRecord::default());
+        image.replay(&end, Offset(2_000)).expect("one is open");
+        prop_assert!(image == plain && *image.settled() == plain);
+        image.check().expect("a lawful image");
+    }
+}
+
+/// The version that a level writes a snapshot's record at, `None` when it must not write it: the
+/// levels that brought each version (see the release's records).
+fn highest_version(name: &str, level: i16) -> Option<i16> {
+    let steps: &[i16] = match name {
+        "REGISTER_BROKER_RECORD" => &[0, 0, 8, 17, 30],
+        "PARTITION_RECORD" => &[0, 17, 23],
+        "USER_SCRAM_CREDENTIAL_RECORD" => &[11],
+        "DELEGATION_TOKEN_RECORD" => &[14],
+        "REGISTER_CONTROLLER_RECORD" => &[15],
+        "ACCESS_CONTROL_ENTRY_RECORD"
+        | "CLIENT_QUOTA_RECORD"
+        | "CONFIG_RECORD"
+        | "FEATURE_LEVEL_RECORD"
+        | "PRODUCER_IDS_RECORD"
+        | "TOPIC_RECORD"
+        | "ZK_MIGRATION_STATE_RECORD" => &[0],
+        _ => &[],
+    };
+    let versions = 0..steps.len() as i16;
+    versions
+        .rev()
+        .find(|version| steps[*version as usize] <= level)
 }
