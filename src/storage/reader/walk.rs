@@ -90,8 +90,13 @@ pub struct Walk<'a> {
     pending: VecDeque<Item>,
     budget: u64,
     damages: u32,
+    /// How often the file was found shorter than it was.
+    shrunk: u32,
     done: bool,
 }
+
+/// More often than this a file is not looked at again: it lies about its size.
+const SHRUNK_MAX: u32 = 100;
 
 /// How far a checkpoint is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -132,6 +137,7 @@ impl<'a> Walk<'a> {
             pending: VecDeque::new(),
             budget: SEARCH_BYTES_MAX,
             damages: 0,
+            shrunk: 0,
             done: false,
         }
     }
@@ -160,7 +166,11 @@ impl<'a> Walk<'a> {
 
     fn step(&mut self) -> Result<()> {
         let next = match self.scan.next() {
-            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return self.shrink(),
+            Err(error)
+                if error.kind() == io::ErrorKind::UnexpectedEof && self.shrunk < SHRUNK_MAX =>
+            {
+                return self.shrink();
+            }
             next => next.context("read", self.path())?,
         };
         match next {
@@ -184,6 +194,7 @@ impl<'a> Walk<'a> {
 
     /// A process cut the file since it was opened.
     fn shrink(&mut self) -> Result<()> {
+        self.shrunk += 1;
         let file = &self.file().file;
         let bytes = file.metadata().context("read", self.path())?.len();
         let position = self.scan.position();
