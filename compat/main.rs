@@ -12,5 +12,6 @@ mod dump_log;
 mod harness;
 mod life;
 mod normal;
+mod snapshots;
 mod tools;
 mod transcripts;
