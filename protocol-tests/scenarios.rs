@@ -8,7 +8,7 @@
 //! > start voters=1,2 kraft=1 disk=epoch:3,leader:1,voted:1 log=0..30 epochs=1@0,3@20 commit=3@30
 //! > wake | advance | +500            the time comes; the next wake-up's time comes; time passes
 //! > disk [N]                         all writes (the oldest N) become durable
-//! > propose N | snapshot E@O | clean E@O | shutdown
+//! > propose N | snapshot E@O | clean E@O | load E@O | shutdown
 //! > fetch | fetch-snapshot | vote | begin | end | describe    with key=value arguments
 //! ```
 
@@ -17,8 +17,8 @@ use std::path::{Path, PathBuf};
 
 use kraftd::raft::{
     BeginQuorumEpochRequest, Boot, ControlRecord, DescribeQuorumRequest, EndQuorumEpochRequest,
-    FetchRequest, FetchSnapshotRequest, Input, Output, Proposal, QuorumState, Raft, RaftConfig,
-    Request, VoteRequest, VoterNode,
+    FetchRequest, FetchSnapshotRequest, Input, LoadedSnapshot, Output, Proposal, QuorumState, Raft,
+    RaftConfig, Request, VoteRequest, VoterNode,
 };
 use kraftd::types::{
     Epoch, Instant, NodeId, Now, Offset, OffsetAndEpoch, ReplicaKey, Ticket, Timestamp, Token, Uuid,
@@ -316,6 +316,12 @@ impl Stage {
             "snapshot" => {
                 let id = args.0.keys().next().expect("EPOCH@OFFSET");
                 self.handle(Input::SnapshotWritten(end(id)), trace);
+            }
+            "load" => {
+                let id = end(args.0.keys().next().expect("EPOCH@OFFSET"));
+                let control = Vec::new();
+                let loaded = LoadedSnapshot { id, control };
+                self.handle(Input::SnapshotLoaded(loaded), trace);
             }
             "clean" => {
                 let id = args.0.keys().next().expect("EPOCH@OFFSET");

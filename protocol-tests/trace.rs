@@ -179,6 +179,7 @@ pub(crate) fn write(write: &Write) -> String {
         }
         Write::Truncate { end } => format!("truncate to {end}"),
         Write::MoveStart { to } => format!("move start to {}", end(*to)),
+        Write::Restart { at } => format!("restart at {}", end(*at)),
         Write::QuorumState(state) => format!("quorum-state {}", quorum_state(state)),
     }
 }
@@ -252,6 +253,7 @@ pub(crate) fn input(input: &Input) -> String {
             proposal.first, proposal.end, proposal.epoch
         ),
         Input::SnapshotWritten(id) => format!("snapshot written {}", end(*id)),
+        Input::SnapshotLoaded(loaded) => format!("snapshot loaded {}", end(loaded.id)),
         Input::Clean(id) => format!("clean up to {}", end(*id)),
         Input::Shutdown => "shutdown".to_owned(),
     }

@@ -128,6 +128,7 @@ impl Disk {
                 self.start = to.offset;
                 Change::MoveStart(to)
             }
+            Write::Restart { at } => panic!("the only voter drops its log for {at:?}"),
             Write::Truncate { end } => panic!("the only voter truncates its log to {end}"),
         };
         self.queue.push_back(Queued { token, change });

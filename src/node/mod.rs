@@ -17,6 +17,7 @@ mod control;
 mod deferred;
 mod forks;
 mod leader;
+mod load;
 mod retention;
 mod serve;
 mod snapshots;
@@ -34,14 +35,16 @@ use crate::controller::{self, Settings, Soft};
 use crate::image::Image;
 use crate::raft::{self, FetchResponse, FetchSnapshotResponse, Input, Output, Raft};
 use crate::records::VersionedRecord;
-use crate::storage::{Command, Completion};
+use crate::storage::{Command, Completion, SnapshotPiece};
 use crate::types::{
-    ApiError, Epoch, ErrorCode, Instant, NodeId, Now, Offset, Ticket, Timestamp, Token,
+    ApiError, Epoch, ErrorCode, Instant, NodeId, Now, Offset, OffsetAndEpoch, Ticket, Timestamp,
+    Token,
 };
 
 use apply::Replayer;
 use deferred::Deferred;
 use forks::Forks;
+pub use load::Loaded;
 pub use retention::{Held, RetentionRules};
 use serve::Reading;
 pub use snapshots::SnapshotRules;
@@ -64,6 +67,11 @@ pub enum Event {
     Disk(Completion),
     /// The time told by `next_wakeup` has come.
     WakeUp,
+    /// A piece of a snapshot that this node fetches from its leader.
+    SnapshotPiece(SnapshotPiece),
+    /// The snapshot that [`Effect::LoadSnapshot`] named is an image now; or a sentence says why it
+    /// is none.
+    SnapshotLoaded(Result<Box<Loaded>, String>),
     /// Somebody wants a snapshot of what is committed, now.
     SnapshotAsked,
     /// The process wants to stop.
@@ -130,6 +138,9 @@ pub enum Effect {
     },
     /// Give this to the disk.
     Disk(Command),
+    /// Replay this snapshot, which is whole and on disk, from the empty image, beside everything
+    /// else; [`Event::SnapshotLoaded`] tells the end.
+    LoadSnapshot(OffsetAndEpoch),
     /// Let readers see this from now on.
     Publish(Box<Published>),
     /// Stop the process at once and say why: going on could do harm.
@@ -318,6 +329,8 @@ impl Node {
                 self.run_periodic(now, effects);
                 self.clean_if_due(now, effects);
             }
+            Event::SnapshotPiece(piece) => self.snapshot_piece(piece, effects),
+            Event::SnapshotLoaded(loaded) => self.snapshot_loaded(now, loaded, effects),
             Event::SnapshotAsked => self.snapshot_asked(now, effects),
             Event::Shutdown => {
                 self.stopping = true;
@@ -388,6 +401,7 @@ impl Node {
                     position,
                     max_bytes,
                 } => {
+                    self.snapshots.note_fetched(now.instant);
                     self.serve_snapshot(ticket, response, position, max_bytes, effects);
                 }
                 Output::Committed(commit) => self.committed(now, commit, effects),

@@ -92,6 +92,7 @@ impl Node {
                 (None, Command::Truncate { token: disk, end })
             }
             Write::MoveStart { to } => (None, Command::MoveLogStart { token: disk, to }),
+            Write::Restart { at } => (None, Command::RestartLog { token: disk, at }),
             Write::QuorumState(state) => (None, Command::SaveQuorumState { token: disk, state }),
         };
         if let Command::Append { batches, .. } = &command {
@@ -111,6 +112,10 @@ impl Node {
             Completion::Appended(token)
             | Completion::Truncated(token)
             | Completion::QuorumStateSaved(token) => self.written(now, token, effects),
+            Completion::LogRestarted { token } => self.written(now, token, effects),
+            Completion::SnapshotReceived { id, outcome } => {
+                Self::snapshot_received(id, outcome, effects);
+            }
             Completion::LogStartMoved {
                 token,
                 removed_bytes,
@@ -125,6 +130,16 @@ impl Node {
             Completion::SnapshotWritten(held) => self.snapshot_written(now, held, effects),
             Completion::Closed => {}
             Completion::Failed(reason) => self.halt(reason, effects),
+        }
+    }
+
+    /// The log begins anew behind a snapshot: nothing of what is on its way to the disk will be in
+    /// it.
+    pub(super) fn restart_tail(&mut self, start: Offset) {
+        self.tail.clear();
+        self.durable = start;
+        for (end, _, _) in self.writes.values_mut() {
+            *end = None;
         }
     }
 

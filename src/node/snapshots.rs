@@ -66,6 +66,8 @@ pub(super) struct Snapshots {
     cleaning: Option<OffsetAndEpoch>,
     /// When retention is looked at next; `None` before the first look.
     clean_at: Option<Instant>,
+    /// When a replica was last given a piece of a snapshot.
+    fetched_at: Option<Instant>,
 }
 
 impl Snapshots {
@@ -80,6 +82,7 @@ impl Snapshots {
             held,
             cleaning: None,
             clean_at: None,
+            fetched_at: None,
         }
     }
 
@@ -91,6 +94,28 @@ impl Snapshots {
     /// Notes batches that were given to the disk.
     pub(super) fn note_appended(&mut self, bytes: usize) {
         self.held.log_bytes = self.held.log_bytes.saturating_add(bytes as u64);
+    }
+
+    /// Another node's snapshot is the newest now.
+    pub(super) fn taken_over(&mut self, held: HeldSnapshot, restarted: bool, now: Instant) {
+        self.bytes = 0;
+        self.newest = held.id.offset;
+        self.since = Some(now);
+        self.held.add(held);
+        if restarted {
+            self.held.removed(held.id, u64::MAX);
+        }
+    }
+
+    /// A replica is given a piece of a snapshot.
+    pub(super) fn note_fetched(&mut self, now: Instant) {
+        self.fetched_at = Some(now);
+    }
+
+    /// Whether a replica may be in the middle of a snapshot.
+    fn is_fetched(&self, now: Instant) -> bool {
+        self.fetched_at
+            .is_some_and(|at| now.since(at) < CLEAN_INTERVAL_MS)
     }
 
     /// When retention wants to be looked at.
@@ -200,7 +225,11 @@ impl Node {
         self.snapshots.newest = self.snapshots.newest.max(id.offset);
         self.snapshots.held.add(held);
         self.drive(now, Input::SnapshotWritten(id), effects);
-        self.clean(now, effects);
+        // A replica in the middle of an older one would have to begin anew: it has until the next
+        // regular look, which waits for nobody.
+        if !self.snapshots.is_fetched(now.instant) {
+            self.clean(now, effects);
+        }
         self.snapshot_if_due(now, effects);
     }
 

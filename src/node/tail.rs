@@ -92,7 +92,8 @@ impl Tail {
         Some(all.freeze())
     }
 
-    fn clear(&mut self) {
+    /// Forgets everything.
+    pub(crate) fn clear(&mut self) {
         self.entries.clear();
         self.bytes = 0;
     }

@@ -2,6 +2,7 @@
 
 mod cleaning;
 mod leading;
+mod loading;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -34,6 +35,8 @@ struct Bench {
     snapshots: Vec<SnapshotOrder>,
     /// Where the log was told to begin.
     starts: Vec<OffsetAndEpoch>,
+    /// Snapshots to be loaded.
+    loads: Vec<OffsetAndEpoch>,
     tickets: u64,
 }
 
@@ -89,10 +92,24 @@ impl Bench {
         Self::keeping(log, quorum_state, RetentionRules::default())
     }
 
+    /// Node 1 where node `voter` is the only voter.
+    fn observing(log: Vec<(Offset, Offset, Bytes)>, voter: i32) -> Self {
+        Self::build(log, None, RetentionRules::default(), NodeId(voter))
+    }
+
     fn keeping(
         log: Vec<(Offset, Offset, Bytes)>,
         quorum_state: Option<QuorumState>,
         retention: RetentionRules,
+    ) -> Self {
+        Self::build(log, quorum_state, retention, NodeId(1))
+    }
+
+    fn build(
+        log: Vec<(Offset, Offset, Bytes)>,
+        quorum_state: Option<QuorumState>,
+        retention: RetentionRules,
+        voter: NodeId,
     ) -> Self {
         let node = ReplicaKey {
             id: NodeId(1),
@@ -101,7 +118,7 @@ impl Bench {
         let endpoints = vec![("CONTROLLER".to_owned(), "localhost".to_owned(), 9093)];
         let voter = VoterNode {
             key: ReplicaKey {
-                id: NodeId(1),
+                id: voter,
                 directory: Uuid::nil(),
             },
             endpoints: endpoints.clone(),
@@ -152,6 +169,7 @@ impl Bench {
             halted: None,
             snapshots: Vec::new(),
             starts: Vec::new(),
+            loads: Vec::new(),
             tickets: 0,
         };
         bench.step(Event::WakeUp);
@@ -182,6 +200,7 @@ impl Bench {
                 Effect::Disk(command) => self.pending.push(command),
                 Effect::Publish(published) => self.published = *published,
                 Effect::Halt(reason) => self.halted = Some(reason),
+                Effect::LoadSnapshot(id) => self.loads.push(id),
                 Effect::Stopped => {}
             }
         }
@@ -237,6 +256,11 @@ impl Bench {
                     token,
                     removed_bytes,
                 }
+            }
+            Command::RestartLog { token, at } => {
+                self.starts.push(at);
+                self.log.clear();
+                Completion::LogRestarted { token }
             }
             other => panic!("not expected here: {other:?}"),
         };

@@ -5,7 +5,8 @@
 //! start > 0                         only with a snapshot that holds what lies below
 //! commit <= end                     commit <= durable end, if this node is the only voter
 //! durable end <= end                what was handed to the disk is not yet on it
-//! epoch, start, commit, durable end never move back
+//! epoch, start, commit             never move back
+//! durable end                       moves back only when the log begins anew, empty
 //! end                               never below a commit that was known
 //! one epoch is begun once           with one first offset
 //! ```
@@ -54,8 +55,9 @@ impl Laws {
             assert!(now.epoch >= before.epoch, "{before:?} -> {now:?}");
             assert!(now.start >= before.start, "{before:?} -> {now:?}");
             assert!(now.commit >= before.commit, "{before:?} -> {now:?}");
+            let anew = now.start > before.start && now.start == now.end;
             assert!(
-                now.durable_end >= before.durable_end,
+                anew || now.durable_end >= before.durable_end,
                 "{before:?} -> {now:?}"
             );
             if let Some(commit) = before.commit {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
+use super::output::ControlRecord;
 use crate::types::{Epoch, NodeId, Offset, OffsetAndEpoch, ReplicaKey, Ticket, Token, Uuid};
 
 /// One thing that happened.
@@ -27,11 +28,23 @@ pub enum Input {
     Propose(Proposal),
     /// A snapshot of the state machine became durable on this node.
     SnapshotWritten(OffsetAndEpoch),
+    /// A snapshot of the leader is durable on this node and the state machine has taken it over.
+    /// Ignored by a leader, and if everything in it was known to be committed already.
+    SnapshotLoaded(LoadedSnapshot),
     /// What lies below the end of this snapshot may go: the log begins there from now on (KIP-630).
     /// Ignored unless it is a known snapshot and no other such move is under way.
     Clean(OffsetAndEpoch),
     /// Give leadership up and let go of the quorum: the process is about to stop.
     Shutdown,
+}
+
+/// A snapshot of another node, as far as consensus needs it.
+#[derive(Clone, Debug)]
+pub struct LoadedSnapshot {
+    /// Which one.
+    pub id: OffsetAndEpoch,
+    /// Its control records: kraft.version and voters, if they live in the log.
+    pub control: Vec<ControlRecord>,
 }
 
 /// Records of the state machine, already encoded as complete batches of `epoch`, with the offsets

@@ -24,11 +24,12 @@ impl Raft {
             .is_some_and(|(append, _)| *append == token)
         {
             if let Some((_, end)) = self.appends.pop_front() {
-                self.log.durable_end = end;
+                // A snapshot may have moved it on meanwhile.
+                self.log.durable_end = self.log.durable_end.max(end);
             }
             self.advance_commit(turn);
-        } else if self.moving == Some(token) {
-            self.moving = None;
+        } else if self.moves.front() == Some(&token) {
+            self.moves.pop_front();
         } else {
             tracing::error!(token = token.0, "a completion out of order is ignored");
         }

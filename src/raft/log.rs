@@ -101,6 +101,30 @@ impl Log {
         true
     }
 
+    /// Whether the log does not reach the end of `id`, as the reference decides it.
+    pub(super) fn is_behind(&self, id: OffsetAndEpoch) -> bool {
+        let (epoch, end) = self.position();
+        id.epoch > epoch || (id.epoch == epoch && id.offset > end)
+    }
+
+    /// Whether `id` is newer than all snapshots that are known, and the log ends before it or has
+    /// the same record at its end.
+    pub(super) fn fits(&self, id: OffsetAndEpoch) -> bool {
+        let newest = self.newest_snapshot();
+        let newer = newest.is_none_or(|it| it.offset < id.offset && it.epoch <= id.epoch);
+        let holds = id.offset <= self.end && self.epochs.at(id.offset.prev()) == Some(id.epoch);
+        newer && id.offset > self.start && (holds || self.is_behind(id))
+    }
+
+    /// The log begins anew, empty, at the end of `id`, which is durable.
+    pub(super) fn restart(&mut self, id: OffsetAndEpoch) {
+        self.start = id.offset;
+        self.end = id.offset;
+        self.durable_end = id.offset;
+        self.epochs = Epochs::new(vec![(id.epoch, id.offset)]);
+        self.snapshots = vec![id];
+    }
+
     /// Judges a replica that has everything below `offset`, the last of it written in `epoch`.
     pub(super) fn standing(&self, offset: Offset, epoch: Epoch) -> Standing {
         // A replica that has nothing takes a snapshot even while the log still starts at 0: one
@@ -220,6 +244,31 @@ mod tests {
         assert_eq!(log.standing(Offset(30), Epoch(3)), Standing::Prefix);
         assert_eq!(log.position(), (Epoch(3), Offset(40)));
         assert!(!log.move_start(id(25, 3)), "it never moves back");
+    }
+
+    /// KIP-630, loading: by epoch first, as the reference compares.
+    #[test]
+    fn a_snapshot_fits_a_log_that_ends_before_it_or_holds_its_last_record() {
+        let log = log(10, 40, &[(1, 10), (3, 20)], &[(10, 1)]);
+        for (offset, epoch, fits, behind) in [
+            (41, 3, true, true),
+            (35, 4, true, true),
+            (40, 3, true, false),
+            (25, 3, true, false),
+            (15, 1, true, false),
+            (25, 2, false, false),
+            (41, 2, false, false),
+            (10, 1, false, false),
+            (5, 4, false, true),
+        ] {
+            let id = id(offset, epoch);
+            assert_eq!((log.fits(id), log.is_behind(id)), (fits, behind), "{id:?}");
+        }
+        let mut anew = log.clone();
+        anew.restart(id(60, 4));
+        assert_eq!(anew.position(), (Epoch(4), Offset(60)));
+        assert!(!anew.has_snapshot(id(10, 1)) && anew.has_snapshot(id(60, 4)));
+        assert_eq!(anew.standing(Offset(60), Epoch(4)), Standing::Prefix);
     }
 
     #[test]

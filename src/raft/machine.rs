@@ -3,9 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use crate::types::{
-    Epoch, Instant, NodeId, Now, Offset, OffsetAndEpoch, ReplicaKey, SplitMix, Ticket, Token,
-};
+use crate::types::{Epoch, Instant, NodeId, Now, Offset, ReplicaKey, SplitMix, Ticket, Token};
 
 use super::boot::{Boot, RaftConfig, Start};
 use super::check::Laws;
@@ -50,8 +48,8 @@ pub struct Raft {
     deferred: VecDeque<Input>,
     /// Appends on their way to the disk, each with the log's end after it.
     pub(super) appends: VecDeque<(Token, Offset)>,
-    /// A move of the log's start on its way to the disk.
-    pub(super) moving: Option<Token>,
+    /// Moves of the log's start on their way to the disk.
+    pub(super) moves: VecDeque<Token>,
     laws: Laws,
 }
 
@@ -131,7 +129,7 @@ impl Raft {
             saving: None,
             deferred: VecDeque::new(),
             appends: VecDeque::new(),
-            moving: None,
+            moves: VecDeque::new(),
             laws: Laws::default(),
         };
         let election = raft.election_deadline(now);
@@ -189,12 +187,8 @@ impl Raft {
         match input {
             None => self.start(&mut turn),
             Some(Input::Written(token)) => self.written(token, &mut turn),
-            Some(Input::SnapshotWritten(id)) => {
-                if self.commit.is_none_or(|commit| id.offset > commit) || !self.log.add_snapshot(id)
-                {
-                    tracing::error!(?id, "a snapshot that is not committed, or not new");
-                }
-            }
+            Some(Input::SnapshotWritten(id)) => self.snapshot_written(id),
+            Some(Input::SnapshotLoaded(loaded)) => self.snapshot_loaded(loaded, &mut turn),
             Some(Input::Clean(id)) => self.clean(id, &mut turn),
             Some(Input::Propose(proposal)) => self.propose(proposal, &mut turn),
             Some(input @ (Input::Request { .. } | Input::WakeUp | Input::Shutdown))
@@ -239,6 +233,7 @@ impl Raft {
             | Input::Written(_)
             | Input::Propose(_)
             | Input::SnapshotWritten(_)
+            | Input::SnapshotLoaded(_)
             | Input::Clean(_)
             | Input::Shutdown) => self.deferred.push_back(input),
         }
@@ -314,21 +309,6 @@ impl Raft {
             token,
             write: Write::QuorumState(state),
             then: turn.replies,
-        });
-    }
-
-    /// Lets go of what lies below the end of a snapshot.
-    fn clean(&mut self, id: OffsetAndEpoch, turn: &mut Turn) {
-        if self.moving.is_some() || !self.log.move_start(id) {
-            tracing::debug!(?id, "the log's start stays");
-            return;
-        }
-        let token = self.token();
-        self.moving = Some(token);
-        turn.outputs.push(Output::Write {
-            token,
-            write: Write::MoveStart { to: id },
-            then: Vec::new(),
         });
     }
 

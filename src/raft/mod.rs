@@ -43,6 +43,7 @@ mod machine;
 pub mod output;
 mod progress;
 mod roles;
+mod snapshots;
 mod vote;
 mod voters;
 mod waiters;
@@ -50,7 +51,7 @@ mod waiters;
 pub use boot::{Boot, RaftConfig};
 pub use input::{
     BeginQuorumEpochRequest, DescribeQuorumRequest, EndQuorumEpochRequest, FetchRequest,
-    FetchSnapshotRequest, Input, Proposal, Request, VoteRequest,
+    FetchSnapshotRequest, Input, LoadedSnapshot, Proposal, Request, VoteRequest,
 };
 pub use machine::Raft;
 pub use output::{

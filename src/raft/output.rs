@@ -105,6 +105,11 @@ pub enum Write {
         /// The oldest snapshot that stays.
         to: OffsetAndEpoch,
     },
+    /// Drop the whole log: it begins anew, empty, at the end of this snapshot, which is durable.
+    Restart {
+        /// The only snapshot that stays.
+        at: OffsetAndEpoch,
+    },
     /// Election state.
     QuorumState(QuorumState),
 }

@@ -17,6 +17,7 @@ use arc_swap::ArcSwap;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
 use super::clock::Clock;
+use super::snapshot::Loader;
 use crate::node::{Answer, Effect, Event, Node, Published, Request};
 use crate::server::{self, core::Busy};
 use crate::storage::files::Disk;
@@ -102,6 +103,7 @@ pub(super) struct Core {
     pub(super) published: Arc<ArcSwap<Published>>,
     pub(super) clock: Clock,
     pub(super) disk: Disk,
+    pub(super) loader: Loader,
     pub(super) waiting: HashMap<Ticket, oneshot::Sender<Answer>>,
 }
 
@@ -182,6 +184,7 @@ impl Core {
                     }
                 }
                 Effect::Disk(command) => self.disk.submit(command),
+                Effect::LoadSnapshot(id) => self.loader.begin(id),
                 Effect::Publish(published) => self.published.store(Arc::from(published)),
                 Effect::Halt(reason) => return Some(End::Halted(reason)),
                 Effect::Stopped => return Some(End::Stopped),

@@ -20,6 +20,7 @@ use tokio::sync::oneshot;
 
 use self::clock::Clock;
 use self::core::{Core, CoreClient, End, Message};
+use self::snapshot::Loader;
 use crate::config::{Config, Sockets};
 use crate::node::{Event, Node};
 use crate::server::{self, Listening};
@@ -103,6 +104,10 @@ async fn serve(
         published: Arc::clone(client.cell()),
         clock,
         disk,
+        loader: Loader {
+            dir: config.metadata_log_dir.join(directory::PARTITION_DIR),
+            core: sender.clone(),
+        },
         waiting: HashMap::new(),
     };
     let mut ended = start_core(core)?;

@@ -1,11 +1,63 @@
 //! The image of a snapshot file.
 
-use std::path::Path;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::Sender;
 
+use super::core::Message;
 use crate::image::Image;
+use crate::node::{Event, Loaded};
 use crate::records::VersionedRecord;
+use crate::storage::HeldSnapshot;
 use crate::storage::snapshot::{self, SnapshotFile};
 use crate::types::OffsetAndEpoch;
+
+/// Loads snapshots beside the core, and tells it.
+#[derive(Clone)]
+pub(super) struct Loader {
+    /// The partition's directory.
+    pub(super) dir: PathBuf,
+    pub(super) core: Sender<Message>,
+}
+
+impl Loader {
+    /// Begins to load the snapshot `id` on a thread of its own.
+    pub(super) fn begin(&self, id: OffsetAndEpoch) {
+        let loader = self.clone();
+        let thread = std::thread::Builder::new().name("kraftd-load".to_owned());
+        let begun = thread.spawn(move || {
+            let loaded = catch_unwind(AssertUnwindSafe(|| load_whole(&loader.dir, id)));
+            let bug = || Err("a snapshot's load ended by a panic, which is a bug".to_owned());
+            loader.tell(loaded.unwrap_or_else(|_| bug()));
+        });
+        if let Err(error) = begun {
+            self.tell(Err(format!(
+                "no thread can be started to load a snapshot: {error}"
+            )));
+        }
+    }
+
+    fn tell(&self, loaded: Result<Loaded, String>) {
+        let event = Event::SnapshotLoaded(loaded.map(Box::new));
+        // The core may have ended; nobody waits for the snapshot then.
+        let _ = self.core.send(Message::Event(event));
+    }
+}
+
+/// The snapshot with all that a running node has to know of it.
+fn load_whole(dir: &Path, id: OffsetAndEpoch) -> Result<Loaded, String> {
+    let file = SnapshotFile::open(&snapshot::path(dir, id)).map_err(|fault| fault.sentence)?;
+    let summary = file.verify().map_err(|fault| fault.sentence)?;
+    Ok(Loaded {
+        held: HeldSnapshot {
+            id,
+            bytes: file.bytes(),
+            last_timestamp: Some(summary.last_timestamp),
+        },
+        image: load(dir, id)?,
+        control: summary.control,
+    })
+}
 
 /// Replays the snapshot `id` of the partition's directory from the empty image.
 ///

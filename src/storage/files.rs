@@ -18,12 +18,16 @@ use super::commit_file::{COMMIT_FILE, CommitFile};
 use super::epoch_checkpoint::{self, EPOCH_CHECKPOINT_FILE};
 use super::fault::{FaultKind, Result, StorageFault};
 use super::lock::DirLock;
-use super::log::{Limits, Log};
+use super::log::clean::Retired;
+use super::log::{Limits, Log, remove_producer_snapshots_above};
 use super::quorum_state::{self, QUORUM_STATE_FILE};
 use super::recovery::{self, OpenOptions};
 use super::segment::LogReader;
+use super::snapshot::receive::{Received, Receiving, is_senders};
 use super::snapshot::{self, SnapshotFile};
-use super::{Command, Completion, HeldSnapshot, Recovered, SnapshotChunk, SnapshotOrder};
+use super::{
+    Command, Completion, HeldSnapshot, Recovered, SnapshotChunk, SnapshotOrder, SnapshotPiece,
+};
 use crate::types::{Epoch, OffsetAndEpoch, Token};
 use retired::RetiredFiles;
 
@@ -101,7 +105,9 @@ impl Disk {
             read_thread: Some(read_thread),
             teller,
             backlog_bytes: Arc::clone(&backlog_bytes),
+            receiving: None,
             snapshot: None,
+            received: None,
             _locks: locks,
         };
         let (commands, receiver) = sync_channel(COMMANDS_MAX);
@@ -297,8 +303,11 @@ struct Writer {
     read_thread: Option<JoinHandle<()>>,
     teller: Arc<Teller>,
     backlog_bytes: Arc<AtomicUsize>,
+    /// Another node's snapshot that comes in.
+    receiving: Option<Receiving>,
     /// Declared, and so dropped, before the locks.
     snapshot: Option<SnapshotThread>,
+    received: Option<SnapshotThread>,
     _locks: Vec<DirLock>,
 }
 
@@ -407,6 +416,8 @@ impl Writer {
                 self.teller.tell(Completion::Truncated(token));
             }
             Command::MoveLogStart { token, to } => self.move_log_start(token, to)?,
+            Command::RestartLog { token, at } => self.restart_log(token, at)?,
+            Command::ReceiveSnapshot(piece) => self.receive_snapshot(&piece)?,
             Command::SaveQuorumState { token, state } => {
                 quorum_state::write(&self.options.dir.join(QUORUM_STATE_FILE), &state)?;
                 self.teller.tell(Completion::QuorumStateSaved(token));
@@ -429,14 +440,70 @@ impl Writer {
 
     fn move_log_start(&mut self, token: Token, to: OffsetAndEpoch) -> Result<()> {
         let retired = self.log.move_start(to)?;
+        let removed_bytes = retired.log_bytes;
+        self.delete_later(retired);
+        self.teller.tell(Completion::LogStartMoved {
+            token,
+            removed_bytes,
+        });
+        Ok(())
+    }
+
+    fn delete_later(&mut self, retired: Retired) {
         let now = now();
         let delay = Duration::from_millis(self.options.snapshot_delete_delay_ms);
         self.retired.add(retired.snapshot_files, now, delay);
         self.retired
             .add(retired.segment_files, now, SEGMENT_DELETE_DELAY);
-        self.teller.tell(Completion::LogStartMoved {
-            token,
-            removed_bytes: retired.log_bytes,
+    }
+
+    fn restart_log(&mut self, token: Token, at: OffsetAndEpoch) -> Result<()> {
+        if at.offset < self.mark.commit().offset {
+            return Err(self.truncates_committed(at.offset));
+        }
+        let retired = self.log.restart(at)?;
+        self.durable = self.log.end();
+        self.epoch_written = Some(at.epoch);
+        self.delete_later(retired);
+        self.teller.tell(Completion::LogRestarted { token });
+        Ok(())
+    }
+
+    /// Takes a piece of another node's snapshot; a whole one is looked at beside everything else.
+    fn receive_snapshot(&mut self, piece: &SnapshotPiece) -> Result<()> {
+        let under_way = self.receiving.take();
+        let dir = self.options.dir.clone();
+        let id = piece.id;
+        let received = match Receiving::take(&dir, under_way, piece)? {
+            Received::Part(part) => {
+                self.receiving = Some(part);
+                return Ok(());
+            }
+            Received::Misfit(sentence) => {
+                let outcome = Err(sentence);
+                self.teller
+                    .tell(Completion::SnapshotReceived { id, outcome });
+                return Ok(());
+            }
+            Received::All(received) => received,
+        };
+        // A start that finds the snapshot before the log began anew must not take the rest of the
+        // log, which the leader does not have, for something that was lost.
+        remove_producer_snapshots_above(&dir, id.offset)?;
+        let teller = Arc::clone(&self.teller);
+        let thread = spawn("kraftd-received", &self.options.dir, move || {
+            let _guard = PanicGuard(Arc::clone(&teller));
+            let outcome = match received.finish(&dir) {
+                Err(fault) if !is_senders(&fault) => {
+                    return teller.tell(Completion::Failed(fault.sentence));
+                }
+                other => other.map_err(|fault| fault.sentence),
+            };
+            teller.tell(Completion::SnapshotReceived { id, outcome });
+        })?;
+        self.received = Some(SnapshotThread {
+            stop: Arc::new(AtomicBool::new(false)),
+            thread: Some(thread),
         });
         Ok(())
     }

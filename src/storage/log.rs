@@ -4,7 +4,7 @@
 //! synced; `end` is behind the last batch written; bytes behind the published length of the last
 //! segment belong to a write that failed, after which the process stops.
 
-mod clean;
+pub(crate) mod clean;
 #[cfg(test)]
 mod tests;
 

@@ -92,6 +92,18 @@ pub enum Command {
         /// Commit offset (exclusive) with the epoch of the record before it.
         commit: OffsetAndEpoch,
     },
+    /// Drop the whole log: it begins anew, empty, at the end of this snapshot, which is durable.
+    /// Older snapshots are retired. Completes with `LogRestarted`.
+    RestartLog {
+        /// Comes back in the completion.
+        token: Token,
+        /// The only snapshot that stays.
+        at: OffsetAndEpoch,
+    },
+    /// Take a piece of another node's snapshot. The last one completes with `SnapshotReceived` once
+    /// the whole is durable under its name, a piece that does not fit at once; the others complete
+    /// with nothing.
+    ReceiveSnapshot(SnapshotPiece),
     /// Read whole batches from the one that holds `from`. Completes with `Read`.
     Read {
         /// Comes back in the completion.
@@ -137,6 +149,18 @@ pub enum Completion {
         /// Bytes of the segments that were retired.
         removed_bytes: u64,
     },
+    /// The log is empty and begins at the snapshot, durably.
+    LogRestarted {
+        /// The command's token.
+        token: Token,
+    },
+    /// Another node's snapshot came in: it is durable, or, with a sentence, no good.
+    SnapshotReceived {
+        /// Which one.
+        id: OffsetAndEpoch,
+        /// What it is. A snapshot that is no good leaves no file.
+        outcome: Result<HeldSnapshot, String>,
+    },
     /// Batches read; empty when there is nothing at `from` (yet). Reads see all appends submitted
     /// before them.
     Read {
@@ -169,6 +193,19 @@ pub struct HeldSnapshot {
     pub bytes: u64,
     /// Timestamp of the newest batch that it covers; `None` when the file does not tell.
     pub last_timestamp: Option<Timestamp>,
+}
+
+/// A piece of another node's snapshot.
+#[derive(Clone, Debug)]
+pub struct SnapshotPiece {
+    /// Of which one.
+    pub id: OffsetAndEpoch,
+    /// Where in the file the bytes belong; 0 begins it (anew).
+    pub position: u64,
+    /// The bytes.
+    pub bytes: Bytes,
+    /// The size of the whole file.
+    pub size: u64,
 }
 
 /// A snapshot to write.

@@ -4,6 +4,8 @@
 //! with the footer. Offsets inside begin at 0 and have nothing to do with the log's; every batch
 //! carries the epoch of the snapshot's id. A file without its footer is not a snapshot.
 
+pub(crate) mod receive;
+
 use std::fs::{File, OpenOptions, Permissions};
 use std::io::{BufWriter, Write as _};
 use std::os::unix::fs::{FileExt as _, PermissionsExt as _};

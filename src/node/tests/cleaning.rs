@@ -20,6 +20,28 @@ impl Bench {
         self.node.raft().log_start()
     }
 
+    fn fetch_snapshot(&mut self, ticket: Ticket, id: OffsetAndEpoch) {
+        let request = raft::FetchSnapshotRequest {
+            cluster_id: None,
+            replica: ReplicaKey {
+                id: NodeId(2),
+                directory: Uuid::nil(),
+            },
+            current_leader_epoch: self.published.epoch.0,
+            id,
+            position: 0,
+            max_bytes: 100,
+        };
+        self.step(Event::Request {
+            ticket,
+            arrived: Instant(self.ms),
+            request: Box::new(Request::Raft {
+                listener: Arc::from("CONTROLLER"),
+                request: Raft0::FetchSnapshot(request),
+            }),
+        });
+    }
+
     fn ordered(&self) -> usize {
         let orders = self.pending.iter();
         orders
@@ -124,25 +146,7 @@ fn the_log_begins_at_the_oldest_snapshot_that_fits_and_replicas_are_told() {
         other => panic!("not told: {other:?}"),
     }
     for (ticket, id, found) in [(901, bench.starts[0], false), (902, newest, true)] {
-        let request = raft::FetchSnapshotRequest {
-            cluster_id: None,
-            replica: ReplicaKey {
-                id: NodeId(2),
-                directory: Uuid::nil(),
-            },
-            current_leader_epoch: bench.published.epoch.0,
-            id,
-            position: 0,
-            max_bytes: 100,
-        };
-        bench.step(Event::Request {
-            ticket: Ticket(ticket),
-            arrived: Instant(bench.ms),
-            request: Box::new(Request::Raft {
-                listener: Arc::from("CONTROLLER"),
-                request: Raft0::FetchSnapshot(request),
-            }),
-        });
+        bench.fetch_snapshot(Ticket(ticket), id);
         let asked = bench.pending.last();
         assert_eq!(
             matches!(asked, Some(Command::ReadSnapshot { .. })),
@@ -150,6 +154,27 @@ fn the_log_begins_at_the_oldest_snapshot_that_fits_and_replicas_are_told() {
             "{id:?}"
         );
     }
+}
+
+#[test]
+fn a_replica_in_the_middle_of_a_snapshot_has_until_the_next_regular_look() {
+    let mut bench = Bench::keeping_bytes(1_000);
+    bench.register(2, 0xb);
+    bench.settle();
+    bench.step(Event::SnapshotAsked);
+    bench.settle();
+    let held = bench.snapshots.last().unwrap().id;
+    bench.fetch_snapshot(Ticket(900), held);
+    bench.pending.clear();
+    let start = bench.log_start();
+    bench.register(3, 0xc);
+    bench.settle();
+    bench.step(Event::SnapshotAsked);
+    bench.settle();
+    assert!(bench.snapshots.last().unwrap().id > held);
+    assert_eq!(bench.log_start(), start);
+    bench.pass(61_000);
+    assert!(bench.log_start() > held.offset);
 }
 
 #[test]

@@ -401,3 +401,112 @@ fn retired_snapshots_are_deleted_after_their_delay_and_not_found_meanwhile() {
     running._dir = None;
     running.close();
 }
+
+fn pieces(bytes: &[u8], id: OffsetAndEpoch, each: usize) -> Vec<SnapshotPiece> {
+    let size = bytes.len() as u64;
+    let chunks = bytes.chunks(each).enumerate();
+    let piece = |(at, chunk): (usize, &[u8])| SnapshotPiece {
+        id,
+        position: (at * each) as u64,
+        bytes: bytes::Bytes::copy_from_slice(chunk),
+        size,
+    };
+    chunks.map(piece).collect()
+}
+
+fn received(running: &Running) -> std::result::Result<HeldSnapshot, String> {
+    match running.next() {
+        Completion::SnapshotReceived { outcome, .. } => outcome,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// KIP-630: a snapshot comes in by pieces, is looked at as a whole, and the log begins anew there.
+#[test]
+fn a_fetched_snapshot_gets_its_name_when_it_is_whole_and_the_log_begins_anew_behind_it() {
+    let source = fresh();
+    source.append(0);
+    source.append(1);
+    for _ in 0..2 {
+        source.next();
+    }
+    written(&source, 2);
+    let at = OffsetAndEpoch {
+        offset: Offset(2),
+        epoch: Epoch(1),
+    };
+    let dir = source._dir.as_ref().unwrap().path();
+    let good = std::fs::read(snapshot::path(&options(dir).dir, at)).unwrap();
+
+    let running = fresh();
+    running.save_state();
+    running.next();
+    let partition = options(running._dir.as_ref().unwrap().path()).dir;
+    let give = |piece| running.disk.submit(Command::ReceiveSnapshot(piece));
+    // One flipped bit, pieces in the wrong order, more bytes than told: no file is left.
+    let mut bad = good.clone();
+    bad[70] ^= 1;
+    pieces(&bad, at, 50).into_iter().for_each(give);
+    let sentence = received(&running).unwrap_err();
+    assert!(sentence.contains("not a whole snapshot"), "{sentence}");
+    give(pieces(&good, at, 50).remove(1));
+    assert!(
+        received(&running)
+            .unwrap_err()
+            .contains("0 bytes of it are here")
+    );
+    let mut long = pieces(&good, at, 50).remove(0);
+    long.size = 10;
+    give(long);
+    assert!(
+        received(&running)
+            .unwrap_err()
+            .contains("shall have 10 bytes")
+    );
+    assert!(!snapshot::path(&partition, at).exists());
+
+    pieces(&good, at, 50).into_iter().for_each(give);
+    let held = received(&running).unwrap();
+    assert_eq!((held.id, held.bytes), (at, good.len() as u64));
+    assert_eq!(std::fs::read(snapshot::path(&partition, at)).unwrap(), good);
+    running.disk.submit(Command::RestartLog {
+        token: Token(3),
+        at,
+    });
+    assert!(matches!(
+        running.next(),
+        Completion::LogRestarted { token: Token(3) }
+    ));
+    running.append(2);
+    assert!(matches!(running.next(), Completion::Appended(_)));
+    let dir = running.close().unwrap();
+    let again = start(dir.path());
+    assert_eq!(again.recovered.log_start, Offset(2));
+    assert_eq!(again.recovered.log_end, Offset(3));
+    assert_eq!(again.recovered.snapshots, [at]);
+    again.close();
+    source.close();
+}
+
+#[test]
+fn a_restart_below_what_is_committed_is_refused() {
+    let running = fresh();
+    running.save_state();
+    for offset in 0..5 {
+        running.append(offset);
+    }
+    running.save_commit(5);
+    for _ in 0..6 {
+        running.next();
+    }
+    let at = OffsetAndEpoch {
+        offset: Offset(3),
+        epoch: Epoch(9),
+    };
+    let token = Token(3);
+    running.disk.submit(Command::RestartLog { token, at });
+    match running.next() {
+        Completion::Failed(sentence) => assert!(sentence.contains("offset 5"), "{sentence}"),
+        other => panic!("{other:?}"),
+    }
+}

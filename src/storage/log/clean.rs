@@ -11,9 +11,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::super::listing;
-use super::{Log, atomic, epoch_checkpoint};
+use super::{IndexFiles, Log, atomic, cut, epoch_checkpoint};
 use crate::storage::epoch_checkpoint::EPOCH_CHECKPOINT_FILE;
 use crate::storage::fault::{IoContext as _, Result};
+use crate::storage::index::Index;
 use crate::storage::segment::Segment;
 use crate::types::{Epoch, Offset, OffsetAndEpoch};
 
@@ -56,6 +57,51 @@ impl Log {
                 retire(&self.dir.join(name), &mut retired.segment_files)?;
             } else if listing::checkpoint_id(&name).is_some_and(|id| id < to) {
                 retire(&self.dir.join(name), &mut retired.snapshot_files)?;
+            }
+        }
+        atomic::sync_dir(&self.dir)?;
+        Ok(retired)
+    }
+}
+
+impl Log {
+    /// Drops everything: the log begins anew, empty, at the end of the snapshot `at`, and older
+    /// snapshots are retired. The new segment comes first, so that a crash in between is recognised
+    /// and the restart done again by the next start.
+    pub(crate) fn restart(&mut self, at: OffsetAndEpoch) -> Result<Retired> {
+        let mut retired = Retired::default();
+        self.index = Index::new(at.offset);
+        let segment = Arc::new(Segment::open(&self.dir, at.offset, 0, &[])?);
+        atomic::sync_dir(&self.dir)?;
+        let old = self.reader.change(|segments| {
+            let fresh = vec![Arc::clone(&segment)];
+            Ok(std::mem::replace(segments, fresh))
+        })?;
+        for old in old.iter().rev() {
+            // One with the same name held nothing below the snapshot: it is emptied.
+            if old.base == at.offset {
+                cut(&segment.file, 0).context("truncate", &segment.path)?;
+            } else {
+                for extension in ["log", "index", "timeindex"] {
+                    let path = old.path.with_extension(extension);
+                    retire(&path, &mut retired.segment_files)?;
+                }
+            }
+            atomic::sync_dir(&self.dir)?;
+        }
+        cut(&segment.file, 0).context("truncate", &segment.path)?;
+        self.files = Some(IndexFiles::create(&segment.path, &self.index)?);
+        self.active = segment;
+        self.end = at.offset;
+        self.dirty = false;
+        self.epochs = vec![(at.epoch, at.offset)];
+        epoch_checkpoint::write(&self.dir.join(EPOCH_CHECKPOINT_FILE), &self.epochs)?;
+        for name in listing::names(&self.dir)? {
+            let path = self.dir.join(&name);
+            if listing::numbered(&name, "snapshot").is_some() {
+                retire(&path, &mut retired.segment_files)?;
+            } else if listing::checkpoint_id(&name).is_some_and(|id| id < at) {
+                retire(&path, &mut retired.snapshot_files)?;
             }
         }
         atomic::sync_dir(&self.dir)?;

@@ -215,3 +215,105 @@ fn a_crash_at_any_point_leaves_a_directory_that_starts() {
         assert_eq!(reopen(crashed.path()).log_start, recovered.log_start);
     }
 }
+
+fn damage(dir: &Path, id: OffsetAndEpoch) {
+    let path = snapshot::path(&small(dir).dir, id);
+    let mut bytes = std::fs::read(&path).unwrap();
+    bytes[70] ^= 1;
+    std::fs::remove_file(&path).unwrap();
+    std::fs::write(&path, bytes).unwrap();
+}
+
+#[test]
+fn a_damaged_newest_snapshot_is_left_aside_only_while_an_older_one_and_the_log_cover_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut log = filled(dir.path());
+    log.move_start(id(30)).unwrap();
+    drop(log);
+    damage(dir.path(), id(42));
+    let (log, recovered) = open(&small(dir.path())).unwrap();
+    assert_eq!(recovered.snapshots, [id(30)]);
+    assert_eq!(recovered.log_end, Offset(45));
+    drop(log);
+    damage(dir.path(), id(30));
+    let before = contents(dir.path());
+    let fault = open(&small(dir.path())).unwrap_err();
+    for word in ["0003.checkpoint", "No older snapshot", "offsets 22 to 45"] {
+        assert!(fault.sentence.contains(word), "{word} is not in: {fault}");
+    }
+    assert_eq!(contents(dir.path()), before, "nothing is changed");
+}
+
+fn restarted(dir: &Path, at: OffsetAndEpoch) -> Recovered {
+    let (mut log, recovered) = open(&small(dir)).unwrap_or_else(|fault| panic!("{fault}"));
+    assert_eq!(recovered.log_start, at.offset);
+    assert_eq!(recovered.log_end, at.offset);
+    assert_eq!(recovered.snapshots, [at]);
+    assert_eq!(recovered.epochs, [(at.epoch, at.offset)]);
+    assert_eq!(segments(dir), [at.offset.0]);
+    let next = batch(at.offset.0, at.epoch.0, 100);
+    log.append(next.into_bytes()).unwrap();
+    log.sync().unwrap();
+    assert_eq!(first_offset(&log, at.offset.0), Some(at.offset.0));
+    assert_eq!(first_offset(&log, at.offset.0 - 1), None);
+    recovered
+}
+
+/// KIP-630, loading: also when the end of the log lies in the middle of its last segment, or just
+/// where the snapshot ends.
+#[test]
+fn a_log_begins_anew_at_a_snapshot_and_a_crash_at_any_point_ends_the_same() {
+    for at in [
+        OffsetAndEpoch {
+            offset: Offset(100),
+            epoch: Epoch(7),
+        },
+        OffsetAndEpoch {
+            offset: Offset(44),
+            epoch: Epoch(7),
+        },
+    ] {
+        let before = tempfile::tempdir().unwrap();
+        let mut log = filled(before.path());
+        let time = Timestamp(1);
+        let partition = small(before.path()).dir;
+        let writer = SnapshotWriter::create(&partition, at, time, time, &[]).unwrap();
+        writer.finish().unwrap();
+        let untouched = tempfile::tempdir().unwrap();
+        copy(before.path(), untouched.path());
+
+        let retired = log.restart(at).unwrap();
+        assert_eq!(first_offset(&log, 44), None);
+        assert_eq!(
+            (log.end(), log.epochs()),
+            (at.offset, &[(at.epoch, at.offset)][..])
+        );
+        drop(log);
+        restarted(before.path(), at);
+
+        // Crashes: the new segment is there, and the last of the old are gone.
+        let bases = retired.segment_files.iter().filter_map(|path| {
+            let name = path.file_name()?.to_str()?.strip_suffix(".deleted")?;
+            listing::numbered(name, "log")
+        });
+        let mut bases: Vec<Offset> = bases.collect();
+        if at.offset == Offset(44) {
+            bases.insert(0, at.offset);
+        }
+        for gone in 0..=bases.len() {
+            let crashed = tempfile::tempdir().unwrap();
+            copy(untouched.path(), crashed.path());
+            let partition = small(crashed.path()).dir;
+            drop(Segment::open(&partition, at.offset, 0, &[]).unwrap());
+            for base in &bases[..gone] {
+                let mut ignored = Vec::new();
+                let path = crate::storage::segment::log_path(&partition, *base);
+                match *base == at.offset {
+                    true => std::fs::write(&path, b"").unwrap(),
+                    false => retire(&path, &mut ignored).unwrap(),
+                }
+            }
+            restarted(crashed.path(), at);
+        }
+    }
+}

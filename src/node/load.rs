@@ -1,0 +1,88 @@
+//! Taking over a snapshot of the leader while running: this node is so far behind that the log it
+//! would need is gone (KIP-630).
+//!
+//! Piece by piece it goes to the disk; the whole is looked at there and gets its name; the shell
+//! replays it beside everything else; then, in one step, the image is swapped and raft moves the
+//! log. No fork and no held reply can be left then: a leader takes no snapshot over. A crash before
+//! the last step leaves a snapshot ahead of the log, which a start takes over.
+
+use crate::image::Image;
+use crate::raft::{ControlRecord, Input, LoadedSnapshot};
+use crate::storage::{Command, HeldSnapshot, SnapshotPiece};
+use crate::types::{Now, OffsetAndEpoch, Timestamp};
+
+use super::apply::Replayer;
+use super::{Effect, Node};
+
+/// A snapshot that was replayed.
+#[derive(Debug)]
+pub struct Loaded {
+    /// What it is on disk.
+    pub held: HeldSnapshot,
+    /// What it holds.
+    pub image: Image,
+    /// kraft.version and voters, if they live in the log.
+    pub control: Vec<ControlRecord>,
+}
+
+impl Node {
+    /// Gives a piece to the disk if this node still has a use for the snapshot.
+    pub(super) fn snapshot_piece(&mut self, piece: SnapshotPiece, effects: &mut Vec<Effect>) {
+        if !self.stopping && self.raft.takes_snapshot(piece.id) {
+            effects.push(Effect::Disk(Command::ReceiveSnapshot(piece)));
+        }
+    }
+
+    /// All pieces are on disk.
+    pub(super) fn snapshot_received(
+        id: OffsetAndEpoch,
+        outcome: Result<HeldSnapshot, String>,
+        effects: &mut Vec<Effect>,
+    ) {
+        match outcome {
+            Ok(_) => effects.push(Effect::LoadSnapshot(id)),
+            // Whoever fetches it begins anew.
+            Err(reason) => tracing::warn!("a fetched snapshot is no good: {reason}"),
+        }
+    }
+
+    /// Takes over what was loaded. A snapshot that cannot be replayed is nothing that this node
+    /// could go on with: the log before its end is gone at the leader.
+    pub(super) fn snapshot_loaded(
+        &mut self,
+        now: Now,
+        loaded: Result<Box<Loaded>, String>,
+        effects: &mut Vec<Effect>,
+    ) {
+        let Loaded {
+            held,
+            image,
+            control,
+        } = match loaded {
+            Ok(loaded) => *loaded,
+            Err(reason) => return self.halt(reason, effects),
+        };
+        let id = held.id;
+        if self.stopping || !self.raft.takes_snapshot(id) || id.offset <= self.committed.end {
+            return tracing::warn!(
+                "the snapshot {}-{} is not taken over: this node has all that it holds",
+                id.offset,
+                id.epoch
+            );
+        }
+        tracing::info!("taking over the snapshot {}-{}", id.offset, id.epoch);
+        let restarts = self.raft.is_behind(id);
+        self.working = Replayer {
+            image,
+            end: id.offset,
+            timestamp: held.last_timestamp.unwrap_or(Timestamp(0)),
+        };
+        if restarts {
+            self.restart_tail(id.offset);
+        }
+        self.snapshots.taken_over(held, restarts, now.instant);
+        let loaded = LoadedSnapshot { id, control };
+        self.publish(self.working.clone(), effects);
+        self.drive(now, Input::SnapshotLoaded(loaded), effects);
+    }
+}
