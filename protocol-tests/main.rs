@@ -5,6 +5,7 @@
 mod answers;
 mod codec;
 mod fixture;
+mod fsck;
 mod image;
 mod memory;
 mod records;

@@ -136,4 +136,45 @@ mod tests {
             }
         }
     }
+
+    #[test]
+    fn a_changed_byte_is_refused_or_was_of_no_meaning() {
+        let id = OffsetAndEpoch {
+            offset: Offset(64),
+            epoch: Epoch(1),
+        };
+        let recorded = concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/fixtures/4.4.0/formatted/standalone/__cluster_metadata-0/",
+            "00000000000000000000-0000000000.checkpoint"
+        );
+        let good = std::fs::read(recorded).unwrap();
+        let dir = tempfile::tempdir().unwrap();
+        let path = snapshot::path(dir.path(), id);
+        std::fs::write(&path, &good).unwrap();
+        let image = load(dir.path(), id).unwrap();
+        let mut accepted = 0;
+        for at in 0..good.len() {
+            for mask in [0x01, 0x80, 0xff] {
+                let mut bytes = good.clone();
+                bytes[at] ^= mask;
+                std::fs::write(&path, &bytes).unwrap();
+                match load(dir.path(), id) {
+                    // An epoch, which no checksum covers and nobody reads.
+                    Ok(other) => {
+                        assert!(other == image, "byte {at}");
+                        accepted += 1;
+                    }
+                    Err(sentence) => {
+                        assert!(sentence.contains(path.to_str().unwrap()), "{sentence}");
+                        assert!(!sentence.contains('\n'), "{sentence}");
+                    }
+                }
+            }
+            std::fs::write(&path, &good[..at]).unwrap();
+            assert!(load(dir.path(), id).is_err(), "cut at {at}");
+        }
+        // Four bytes a batch.
+        assert!(accepted <= 3 * 4 * 3, "{accepted}");
+    }
 }

@@ -6,6 +6,7 @@ mod table;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use proptest::prelude::*;
 use tempfile::TempDir;
 
 use super::*;
@@ -14,7 +15,7 @@ use crate::storage::OpenOptions;
 use crate::storage::directory::{self, DirectoryOptions};
 use crate::storage::meta_properties::{META_PROPERTIES_FILE, MetaProperties};
 use crate::storage::recovery;
-use crate::storage::testing::{contents, fixture};
+use crate::storage::testing::{contents, copy, fixture};
 use crate::storage::{Command, FaultKind, StorageFault};
 use crate::types::NodeId;
 
@@ -224,7 +225,7 @@ fn what_kraftd_leaves_is_sound_after_a_stop_and_after_a_crash() {
     assert_eq!(stopped.verdict(), Severity::Note, "{}", shown(&stopped));
     let copied = tempfile::tempdir().unwrap();
     let meanwhile = || {
-        crate::storage::testing::copy(dir.path(), copied.path());
+        copy(dir.path(), copied.path());
         let running = report(dir.path());
         assert!(running.in_use);
         assert_eq!(running.verdict(), Severity::Note, "{}", shown(&running));
@@ -232,4 +233,55 @@ fn what_kraftd_leaves_is_sound_after_a_stop_and_after_a_crash() {
     start_and(dir.path(), meanwhile).unwrap();
     let crashed = report(copied.path());
     assert_eq!(crashed.verdict(), Severity::Note, "{}", shown(&crashed));
+}
+
+/// Changes files of a copy as (file, how, place, value) say: cut, changed, grown, emptied, deleted.
+fn mutate(root: &Path, files: &[PathBuf], mutations: Vec<(usize, u8, u16, u8)>) {
+    for (file, how, place, value) in mutations {
+        let path = root.join(&files[file]);
+        let Ok(mut bytes) = fs::read(&path) else {
+            continue;
+        };
+        let place = usize::from(place) % bytes.len().max(1);
+        match how {
+            0 => bytes.truncate(place),
+            1 if !bytes.is_empty() => bytes[place] ^= value | 1,
+            2 => bytes.extend_from_slice(&vec![value; place]),
+            3 => bytes.clear(),
+            _ => {}
+        }
+        fs::remove_file(&path).unwrap();
+        if how != 4 {
+            fs::write(&path, bytes).unwrap();
+        }
+    }
+}
+
+#[test]
+fn what_is_called_sound_or_torn_starts_whatever_was_changed() {
+    for name in ["4.4.0/lived/dynamic-killed", "3.9.2/lived/static-stopped"] {
+        let source = fixture(name);
+        let files: Vec<PathBuf> = contents(source.path())
+            .into_keys()
+            .filter(|path| path.is_file())
+            .map(|path| path.strip_prefix(source.path()).unwrap().to_path_buf())
+            .collect();
+        let mutation = (0..files.len(), 0..5_u8, any::<u16>(), any::<u8>());
+        let config = ProptestConfig::with_cases(60);
+        proptest!(config, |(mutations in prop::collection::vec(mutation, 1..4))| {
+            let dir = tempfile::tempdir().unwrap();
+            copy(source.path(), dir.path());
+            mutate(dir.path(), &files, mutations);
+            let found = report(dir.path());
+            let started = judged(dir.path());
+            if let Err(fault) = &started {
+                prop_assert!(found.verdict() > Severity::Torn, "{}\n{}", fault, shown(&found));
+            }
+            // What reads the same directory for people ends too.
+            let source = Source::open(dir.path()).unwrap();
+            if let Ok(replay) = source.replay(crate::storage::reader::Target::Newest) {
+                let _ = replay.take_while(std::result::Result::is_ok).count();
+            }
+        });
+    }
 }
