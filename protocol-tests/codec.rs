@@ -14,12 +14,12 @@ use kraftd::records::text::text;
 use kraftd::records::wire::Format;
 use kraftd::records::{ControlRecord, RecordFault, VersionedRecord};
 
-use crate::fixture::{fixtures, metadata_folders, unhex};
+use crate::fixture::{fixtures, metadata_folders, old_level_folders, unhex};
 
 /// The logs and checkpoints of metadata directories, and the checkpoints beside those.
 fn batch_files() -> Vec<PathBuf> {
     let mut files = Vec::new();
-    for folder in metadata_folders() {
+    for folder in metadata_folders().into_iter().chain(old_level_folders()) {
         for folder in [folder.parent().unwrap(), &folder] {
             for entry in fs::read_dir(folder).unwrap() {
                 let path = entry.unwrap().path();

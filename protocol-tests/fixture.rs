@@ -50,6 +50,15 @@ pub(crate) fn metadata_folders() -> Vec<PathBuf> {
     found
 }
 
+/// Directories of metadata versions that 4.0 and later, and so the image, do not read.
+pub(crate) fn old_level_folders() -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for release in releases() {
+        walk(&release.join("old-levels"), &mut found);
+    }
+    found
+}
+
 fn walk(folder: &Path, found: &mut Vec<PathBuf>) {
     // Not every release was recorded in every way.
     for entry in fs::read_dir(folder).into_iter().flatten() {

@@ -6,12 +6,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
-use kraftd::image::Image;
+use kraftd::image::{Image, ReplayFault};
 use kraftd::records::batch::Batch;
 use kraftd::records::{Record, VersionedRecord};
 use kraftd::types::Offset;
 
-use crate::fixture::metadata_folders;
+use crate::fixture::{metadata_folders, old_level_folders};
 
 type Records = Vec<(Offset, VersionedRecord)>;
 
@@ -249,4 +249,26 @@ fn images_of_one_offset_write_equal_bytes_however_they_came_about() {
         }
     }
     assert!(compared >= 100, "only {compared} pairs");
+}
+
+/// Release 4.0 dropped these levels: a controller of it ends itself on such a log.
+#[test]
+fn metadata_of_a_level_below_7_is_refused_with_its_number() {
+    let folders = old_level_folders();
+    assert!(!folders.is_empty());
+    for folder in folders {
+        let lived = Lived::read(folder);
+        for records in [&lived.log, &lived.checkpoints[0].1] {
+            let mut image = Image::empty();
+            let mut replayed = records.iter();
+            let refused = replayed
+                .find_map(|(offset, record)| image.replay(&record.record, *offset).err())
+                .unwrap();
+            let level = ReplayFault::FeatureLevelUnknown {
+                name: "metadata.version".into(),
+                level: 4,
+            };
+            assert_eq!(refused, level, "{}", lived.folder.display());
+        }
+    }
 }

@@ -7,6 +7,7 @@ mod codec;
 mod fixture;
 mod fsck;
 mod image;
+mod lives;
 mod memory;
 mod records;
 mod scenarios;

@@ -1,7 +1,7 @@
 //! Whole directories: Java's, mutated ones, and what crashes leave.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use proptest::prelude::*;
 
@@ -68,6 +68,59 @@ fn directories_that_java_lived_in_are_opened_whole() {
             assert_eq!(before[&path], after[&path], "{name}/{file}");
         }
     }
+}
+
+/// The end of the last batch of the newest segment.
+fn end_of_log(dir: &Path) -> Offset {
+    let segments = fs::read_dir(dir)
+        .unwrap()
+        .map(|entry| entry.unwrap().path());
+    let newest = segments
+        .filter(|path| path.extension().is_some_and(|ending| ending == "log"))
+        .max()
+        .unwrap();
+    let mut bytes = bytes::Bytes::from(fs::read(newest).unwrap());
+    let mut end = Offset(0);
+    while let Some(batch) = Batch::take_from(&mut bytes).unwrap() {
+        end = batch.end_offset();
+    }
+    end
+}
+
+#[test]
+fn lives_of_every_release_are_opened_whole() {
+    let mut opened = 0;
+    for release in ["3.9.2", "4.0.2", "4.1.2", "4.2.1", "4.3.1", "4.4.0"] {
+        for made in ["lived", "full"] {
+            let group = Path::new(env!("CARGO_MANIFEST_DIR"))
+                .join("fixtures")
+                .join(release)
+                .join(made);
+            for life in fs::read_dir(group).unwrap() {
+                let life = life.unwrap().path();
+                let name = life.display();
+                let dir = tempfile::tempdir().unwrap();
+                copy(&life, dir.path());
+                let options = options(dir.path());
+                let end = end_of_log(&options.dir);
+                let (_, recovered) = open(&options).unwrap_or_else(|fault| {
+                    panic!("{name}: {fault}");
+                });
+                assert_eq!(recovered.torn_bytes, 0, "{name}");
+                assert_eq!(recovered.log_end, end, "{name}");
+                let cleaned = life.ends_with("cleaned");
+                assert_eq!(recovered.log_start > Offset(0), cleaned, "{name}");
+                if cleaned {
+                    assert!(
+                        recovered.snapshots[0].offset >= recovered.log_start,
+                        "{name}"
+                    );
+                }
+                opened += 1;
+            }
+        }
+    }
+    assert!(opened >= 60, "only {opened} directories");
 }
 
 #[test]

@@ -21,11 +21,12 @@ final class CleanedLife {
 
     void record() throws Exception {
         try (cluster) {
+            // Sizes below 8 MB are for tests: 4.1 gave them a name of their own.
+            String segments = recorder.since(4, 1) ? "internal.metadata.log.segment.bytes=8192"
+                : "metadata.log.segment.bytes=8192";
             cluster.controller(1, "metadata.log.max.record.bytes.between.snapshots=6000",
-                "metadata.max.retention.bytes=24000", "metadata.max.retention.ms=-1",
-                // Two names of the least size of a segment, of releases before and since 4.1.
-                "metadata.log.segment.bytes=8388608", "metadata.log.segment.min.bytes=8192",
-                "internal.metadata.log.segment.bytes=8192");
+                "metadata.max.retention.bytes=24000", "metadata.max.retention.ms=-1", segments,
+                "metadata.log.segment.min.bytes=8192");
             cluster.format(1, "--standalone");
             cluster.start(1);
             try (Admin controllers = cluster.controllers()) {

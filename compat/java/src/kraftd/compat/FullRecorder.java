@@ -4,7 +4,8 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 
-/** Records the directories of `full`: lives that write every record that a release can write. */
+/** Records the directories of `full`: lives that write every record that a release can write, and
+ * of `old-levels`: metadata versions that later releases do not know. */
 public final class FullRecorder {
     final Path jars;
     final Path conf;
@@ -16,7 +17,7 @@ public final class FullRecorder {
     private FullRecorder(String[] args) {
         jars = Path.of(args[0]);
         conf = Path.of(args[1]);
-        target = Path.of(args[2]).resolve("full");
+        target = Path.of(args[2]);
         String[] release = jars.getFileName().toString().split("\\.");
         major = Integer.parseInt(release[0]);
         minor = Integer.parseInt(release[1]);
@@ -27,12 +28,17 @@ public final class FullRecorder {
     public static void main(String[] args) throws Exception {
         FullRecorder recorder = new FullRecorder(args);
         List<String> names = args.length > 3 ? List.of(args).subList(3, args.length)
-            : List.of("dynamic", "upgraded", "aborted", "cleaned");
+            : List.of("dynamic", "upgraded", "aborted", "cleaned", "old-levels");
         for (String name : names) {
             long start = System.nanoTime();
             switch (name) {
                 case "dynamic" -> new DynamicLife(recorder).record();
                 case "upgraded" -> new UpgradedLife(recorder).record();
+                case "old-levels" -> {
+                    if (!recorder.since(4, 0)) {
+                        new UpgradedLife(recorder).recordOld();
+                    }
+                }
                 case "aborted" -> new AbortedLife(recorder).record();
                 case "cleaned" -> new CleanedLife(recorder).record();
                 default -> throw new IllegalArgumentException("no such life: " + name);
@@ -71,6 +77,6 @@ public final class FullRecorder {
     }
 
     void copy(Path from, String name) throws Exception {
-        DirectoryRecorder.copy(from, target.resolve(name));
+        DirectoryRecorder.copy(from, target.resolve("full").resolve(name));
     }
 }
