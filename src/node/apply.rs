@@ -35,15 +35,19 @@ impl Replayer {
         Ok(())
     }
 
-    /// Replays a whole batch of the log; control batches only move the end.
-    fn replay_batch(&mut self, batch: &Batch) -> Result<(), String> {
+    /// Replays a whole batch of the log; control batches only move the end. The fault comes with
+    /// the offset that is to blame.
+    fn replay_batch(&mut self, batch: &Batch) -> Result<(), (Offset, String)> {
         if !batch.is_control() {
             for record in batch.records() {
-                let record = record.map_err(|fault| fault.to_string())?;
+                let record = record.map_err(|fault| (batch.base_offset(), fault.to_string()))?;
                 let value = record.value.unwrap_or_default();
-                let decoded = VersionedRecord::decode(&value)
-                    .map_err(|fault| format!("record at offset {}: {fault}", record.offset))?;
-                self.replay(&decoded.record, record.offset)?;
+                let decoded = VersionedRecord::decode(&value).map_err(|fault| {
+                    let offset = record.offset;
+                    (offset, format!("record at offset {offset}: {fault}"))
+                })?;
+                self.replay(&decoded.record, record.offset)
+                    .map_err(|reason| (record.offset, reason))?;
             }
         }
         self.end = batch.end_offset();
@@ -134,17 +138,23 @@ impl Node {
                 }
                 self.replay_more(now, effects);
             }
-            Err(reason) => self.halt(
+            Err((offset, reason)) => self.halt_for(
                 format!(
                     "a committed record cannot be replayed, so the image would be wrong: {reason}"
                 ),
+                Some(offset),
                 effects,
             ),
         }
     }
 
-    fn replay_batches(&mut self, mut bytes: Bytes) -> Result<(), String> {
-        while let Some(batch) = Batch::take_from(&mut bytes).map_err(|fault| fault.to_string())? {
+    fn replay_batches(&mut self, mut bytes: Bytes) -> Result<(), (Offset, String)> {
+        loop {
+            let next = Batch::take_from(&mut bytes);
+            let next = next.map_err(|fault| (self.working.end, fault.to_string()))?;
+            let Some(batch) = next else {
+                return Ok(());
+            };
             if batch.last_offset() < self.working.end {
                 continue;
             }
@@ -154,6 +164,5 @@ impl Node {
             }
             self.working.replay_batch(&batch)?;
         }
-        Ok(())
     }
 }

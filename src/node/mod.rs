@@ -144,7 +144,12 @@ pub enum Effect {
     /// Let readers see this from now on.
     Publish(Box<Published>),
     /// Stop the process at once and say why: going on could do harm.
-    Halt(String),
+    Halt {
+        /// Why.
+        reason: String,
+        /// The committed record that is to blame, whose place on disk the shell can tell.
+        record: Option<Offset>,
+    },
     /// The core has let go: the process may end after the effects before this one.
     Stopped,
 }
@@ -450,9 +455,13 @@ impl Node {
 
     /// Stops the process: something that must hold does not.
     fn halt(&mut self, reason: String, effects: &mut Vec<Effect>) {
+        self.halt_for(reason, None, effects);
+    }
+
+    fn halt_for(&mut self, reason: String, record: Option<Offset>, effects: &mut Vec<Effect>) {
         tracing::error!("{reason}");
         self.halted = true;
-        effects.push(Effect::Halt(reason));
+        effects.push(Effect::Halt { reason, record });
     }
 
     /// The refusal of a controller request by a node that is not the active controller.

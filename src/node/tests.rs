@@ -199,7 +199,7 @@ impl Bench {
                 }
                 Effect::Disk(command) => self.pending.push(command),
                 Effect::Publish(published) => self.published = *published,
-                Effect::Halt(reason) => self.halted = Some(reason),
+                Effect::Halt { reason, .. } => self.halted = Some(reason),
                 Effect::LoadSnapshot(id) => self.loads.push(id),
                 Effect::Stopped => {}
             }

@@ -21,7 +21,7 @@ use super::snapshot::Loader;
 use crate::node::{Answer, Effect, Event, Node, Published, Request};
 use crate::server::{self, core::Busy};
 use crate::storage::files::Disk;
-use crate::types::{Instant, Ticket};
+use crate::types::{Instant, Offset, Ticket};
 
 /// What the core thread is told.
 pub(super) enum Message {
@@ -90,7 +90,12 @@ pub(super) enum End {
     /// As asked.
     Stopped,
     /// Going on could do harm.
-    Halted(String),
+    Halted {
+        /// Why.
+        reason: String,
+        /// The committed record that is to blame.
+        record: Option<Offset>,
+    },
 }
 
 /// Messages handled before the clock is looked at again.
@@ -186,7 +191,7 @@ impl Core {
                 Effect::Disk(command) => self.disk.submit(command),
                 Effect::LoadSnapshot(id) => self.loader.begin(id),
                 Effect::Publish(published) => self.published.store(Arc::from(published)),
-                Effect::Halt(reason) => return Some(End::Halted(reason)),
+                Effect::Halt { reason, record } => return Some(End::Halted { reason, record }),
                 Effect::Stopped => return Some(End::Stopped),
             }
         }

@@ -7,6 +7,7 @@
 mod clock;
 mod core;
 mod parts;
+mod place;
 mod snapshot;
 
 use std::collections::HashMap;
@@ -24,7 +25,7 @@ use self::snapshot::Loader;
 use crate::config::{Config, Sockets};
 use crate::node::{Event, Node};
 use crate::server::{self, Listening};
-use crate::storage::directory::{self, DirectoryOptions, Opened};
+use crate::storage::directory::{self, DirectoryOptions, Opened, PARTITION_DIR};
 
 /// How long answers under way may take to leave when the process stops.
 const STOP_PATIENCE: Duration = Duration::from_secs(5);
@@ -134,7 +135,12 @@ async fn serve(
             tracing::info!("kraftd stopped");
             Ok(())
         }
-        Ok(End::Halted(reason)) => Err(format!("stopped to do no harm: {reason}")),
+        Ok(End::Halted { reason, record }) => {
+            let place = record
+                .and_then(|offset| place::of(&config.metadata_log_dir.join(PARTITION_DIR), offset));
+            let place = place.map_or_else(String::new, |place| format!(" ({place})"));
+            Err(format!("stopped to do no harm: {reason}{place}"))
+        }
         Err(_) => Err("stopped: the core thread panicked, which is a bug".to_owned()),
     }
 }

@@ -69,8 +69,12 @@ pub(super) fn load(dir: &Path, id: OffsetAndEpoch) -> Result<Image, String> {
     let file = SnapshotFile::open(&path).map_err(|fault| fault.sentence)?;
     let mut image = Image::empty();
     let offset = id.offset.prev();
+    let mut end = 0;
     for batch in file.batches() {
         let batch = batch.map_err(|fault| fault.sentence)?;
+        // Batches follow one another without a gap.
+        let position = end;
+        end += batch.size() as u64;
         if batch.is_control() {
             continue;
         }
@@ -78,7 +82,7 @@ pub(super) fn load(dir: &Path, id: OffsetAndEpoch) -> Result<Image, String> {
             let record = record.map_err(|fault| format!("{}: {fault}", path.display()))?;
             let at = |reason: &dyn std::fmt::Display| {
                 format!(
-                    "{}: record {} of the snapshot: {reason}",
+                    "{}: record {} of the snapshot, in the batch at byte {position}: {reason}",
                     path.display(),
                     record.offset
                 )
