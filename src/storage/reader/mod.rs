@@ -8,6 +8,7 @@
 //! records that lead to a given offset or moment.
 
 pub mod replay;
+mod survey;
 pub mod walk;
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use super::super::fault::{FaultKind, Result, StorageFault};
+use super::survey::{Survey, survey};
 use super::walk::{Damage, Item, LogWalk, Walk};
 use super::{MetadataFile, Role, Source, SourceKind};
 use crate::records::VersionedRecord;
@@ -80,68 +81,6 @@ impl From<StorageFault> for Refusal {
     }
 }
 
-/// A run of good batches without a gap.
-#[derive(Clone, Debug)]
-struct Run {
-    first: Offset,
-    /// Exclusive.
-    end: Offset,
-    times: (Timestamp, Timestamp),
-    damage: Option<Box<Damage>>,
-}
-
-/// More runs than this are not looked at.
-const RUNS_MAX: usize = 1000;
-
-/// What one pass over the log finds.
-#[derive(Debug, Default)]
-struct Survey {
-    runs: Vec<Run>,
-    /// The last offset of the last batch at or before the wanted time.
-    at_time: Option<Offset>,
-    /// Damage before the first run.
-    damage: Option<Box<Damage>>,
-}
-
-fn survey(source: &Source, time: Option<Timestamp>) -> Result<Survey> {
-    let mut found = Survey::default();
-    let mut open = false;
-    for item in source.walk_log() {
-        let batch = match item?.1 {
-            Item::Batch { batch, .. } => batch,
-            Item::Damage(damage) => {
-                match found.runs.last_mut() {
-                    Some(run) if open => run.damage = Some(damage),
-                    Some(_) => {}
-                    None => found.damage = Some(damage),
-                }
-                open = false;
-                continue;
-            }
-        };
-        let stamp = batch.max_timestamp();
-        let is_full = found.runs.len() == RUNS_MAX;
-        match found.runs.last_mut().filter(|_| open) {
-            Some(run) => {
-                run.end = batch.end_offset();
-                run.times.1 = stamp;
-            }
-            None if is_full => return Ok(found),
-            None => found.runs.push(Run {
-                first: batch.base_offset(),
-                end: batch.end_offset(),
-                times: (stamp, stamp),
-                damage: None,
-            }),
-        }
-        open = true;
-        if time.is_some_and(|time| stamp <= time) {
-            found.at_time = Some(batch.last_offset());
-        }
-    }
-    Ok(found)
-}
-
 /// A way to begin: an empty state or a checkpoint, with the run of the log behind it.
 #[derive(Clone, Copy, Debug)]
 struct Base<'a> {
@@ -170,8 +109,9 @@ fn bases<'a>(source: &'a Source, found: &Survey) -> Vec<Base<'a>> {
         if id.offset == Offset::ZERO && source.kind != SourceKind::Checkpoint {
             continue;
         }
-        let holds = |run: &Run| run.first <= id.offset && id.offset <= run.end;
-        let run = found.runs.iter().position(holds);
+        let mut runs = found.runs.iter();
+        let run = runs
+            .position(|run| run.first <= id.offset && id.offset <= run.end && !run.is_behind(id));
         bases.push(Base {
             checkpoint: Some((file, id)),
             first: id.offset.prev(),
@@ -252,11 +192,12 @@ impl<'a> Replay<'a> {
             bases.retain(|base| is_whole(base, &mut skipped));
         }
         let wanted = match target {
-            Target::Newest => bases.iter().map(|base| base.last).max(),
+            Target::Newest => newest(&bases, &found),
             Target::Offset(offset) => Some(offset),
             Target::Time(time) => at_time(&bases, &found, time),
         };
-        if wanted.is_none() && target == Target::Newest && found.runs.is_empty() {
+        let is_new = found.runs.is_empty() && skipped.is_empty();
+        if wanted.is_none() && target == Target::Newest && is_new {
             return Ok(Self::begin(source, &found, None, Offset(-1), skipped));
         }
         // The newest checkpoint first, the empty state last.
@@ -475,6 +416,16 @@ fn is_whole(base: &Base<'_>, skipped: &mut Vec<StorageFault>) -> bool {
     check_whole(file)
         .map_err(|fault| skipped.push(fault))
         .is_ok()
+}
+
+/// The last offset that a start would know of.
+fn newest(bases: &[Base<'_>], found: &Survey) -> Option<Offset> {
+    let anew = found.runs.last().and_then(|run| {
+        let ids = bases.iter().filter_map(|base| base.checkpoint);
+        let ahead = ids.map(|(_, id)| id).filter(|id| run.is_behind(*id));
+        ahead.max().map(|id| id.offset.prev())
+    });
+    anew.or_else(|| bases.iter().map(|base| base.last).max())
 }
 
 /// The last offset at or before a moment: of a batch of the log, or the end of a checkpoint.

@@ -336,6 +336,37 @@ fn a_damaged_checkpoint_is_skipped_when_an_older_one_leads_there() {
 }
 
 #[test]
+fn damaged_checkpoints_and_nothing_else_are_no_empty_state() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = checkpoint(dir.path(), id(14, 1));
+    let mut bytes = fs::read(&path).unwrap();
+    fs::remove_file(&path).unwrap();
+    bytes[70] ^= 1;
+    fs::write(&path, bytes).unwrap();
+    for place in [dir.path(), &path] {
+        let source = Source::open(place).unwrap();
+        assert!(not_covered(&source, Target::Newest).is_empty());
+    }
+}
+
+#[test]
+fn a_checkpoint_of_a_later_epoch_is_not_followed_by_the_log_that_a_start_drops() {
+    let dir = directory(&[6]);
+    checkpoint(dir.path(), id(14, 2));
+    let source = Source::open(dir.path()).unwrap();
+    let replay = source.replay(Target::Newest).unwrap();
+    assert_eq!(replay.checkpoint(), Some(id(14, 2)));
+    assert_eq!(offsets(replay), [13]);
+    assert_eq!(
+        source
+            .replay(Target::Offset(Offset(19)))
+            .unwrap()
+            .checkpoint(),
+        Some(id(6, 1))
+    );
+}
+
+#[test]
 fn rot_in_the_log_ends_what_is_covered_unless_a_checkpoint_is_behind_it() {
     let dir = directory(&[]);
     let path = dir.path().join("00000000000000000010.log");
