@@ -471,6 +471,10 @@ impl Writer {
 
     /// Takes a piece of another node's snapshot; a whole one is looked at beside everything else.
     fn receive_snapshot(&mut self, piece: &SnapshotPiece) -> Result<()> {
+        if piece.position == 0 {
+            // Who is still looking at a file of this name would name the new one: waited for.
+            self.received = None;
+        }
         let under_way = self.receiving.take();
         let dir = self.options.dir.clone();
         let id = piece.id;
