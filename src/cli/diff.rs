@@ -53,10 +53,11 @@ pub(super) fn run(args: &DiffArgs) -> ExitCode {
         after: (&after.image, after.provenance),
         show_secrets: args.show_secrets,
     };
-    report::print(|out| match args.json {
+    let printed = report::print(|out| match args.json {
         true => changes.write_json(out),
         false => changes.write_text(out),
-    })
+    });
+    past::exit_code(printed, &[&before, &after])
 }
 
 /// What is worth knowing of both is said once.

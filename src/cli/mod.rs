@@ -8,6 +8,7 @@ pub mod check_config;
 mod diff;
 mod dump;
 pub mod fsck;
+mod help;
 mod logging;
 mod past;
 mod report;
@@ -26,7 +27,7 @@ use storage_tool::{ConfigArg, DependenciesArgs, FormatArgs, MappingArgs};
 /// A KRaft controller for Apache Kafka clusters.
 #[derive(Debug, Parser)]
 #[command(name = "kraftd", version, args_conflicts_with_subcommands = true)]
-#[command(subcommand_negates_reqs = true, disable_help_subcommand = false)]
+#[command(subcommand_negates_reqs = true, disable_help_subcommand = true)]
 struct Cli {
     #[command(flatten)]
     start: StartArgs,
@@ -58,6 +59,8 @@ enum Command {
     VersionMapping(MappingArgs),
     /// Print what feature levels need.
     FeatureDependencies(DependenciesArgs),
+    /// Print this, the help of a command, or (`help json`) what the keys of every --json mean.
+    Help(help::HelpArgs),
 }
 
 /// Arguments of `kraftd FILE` and `kraftd start FILE`.
@@ -136,6 +139,7 @@ pub fn main() -> ExitCode {
         Some(Command::RandomUuid) => storage_tool::random_uuid(),
         Some(Command::VersionMapping(args)) => storage_tool::version_mapping(&args),
         Some(Command::FeatureDependencies(args)) => storage_tool::feature_dependencies(&args),
+        Some(Command::Help(args)) => help::run(&args),
     }
 }
 

@@ -1,6 +1,7 @@
 //! The image at a point of the past: what a checkpoint and the log behind it add up to.
 
 use std::path::Path;
+use std::process::ExitCode;
 
 use jiff::civil;
 use jiff::tz::TimeZone;
@@ -56,6 +57,16 @@ pub(super) struct Past {
     pub(super) provenance: Provenance,
     /// What whoever looks at it should know, a sentence each.
     pub(super) notes: Vec<String>,
+    /// The files say that there was more than could be read: this is not the newest state.
+    pub(super) lacks_records: bool,
+}
+
+/// The exit code of a command that printed: what it showed of these is all there was, or not.
+pub(super) fn exit_code(printed: ExitCode, shown: &[&Past]) -> ExitCode {
+    match shown.iter().any(|past| past.lacks_records) {
+        true => ExitCode::FAILURE,
+        false => printed,
+    }
 }
 
 /// Replays what is at `path` up to `at`.
@@ -63,6 +74,8 @@ pub(super) struct Past {
 /// # Errors
 /// One sentence: nothing is there, it does not reach that far, or it cannot be read.
 pub(super) fn load(path: &Path, At(target): At) -> Result<Past, String> {
+    // Before the log is opened: what it says was in the log by then, even of a running process.
+    let mark = mark(path);
     let source = Source::open(path).map_err(|fault| fault.to_string())?;
     let mut replay = source
         .replay(target)
@@ -86,7 +99,7 @@ pub(super) fn load(path: &Path, At(target): At) -> Result<Past, String> {
     drop(progress);
     let mut provenance = Provenance {
         offset: replay.last_offset(),
-        committed: committed(&source),
+        committed: committed(&source, mark),
         ..Provenance::NONE
     };
     if let Some((epoch, time)) = replay.newest() {
@@ -96,12 +109,27 @@ pub(super) fn load(path: &Path, At(target): At) -> Result<Past, String> {
     for fault in replay.skipped() {
         notes.push(format!("left aside: {}", fault.sentence));
     }
+    let mut lacks_records = false;
     if let Some(damage) = replay.damage() {
-        let kind = match damage.kind {
-            DamageKind::TornTail => "the log ends torn",
-            _ => "records behind that are missing",
+        let is_torn = damage.kind == DamageKind::TornTail;
+        // Who asks for an offset and gets it lacks nothing.
+        lacks_records = !is_torn && !matches!(target, Target::Offset(_));
+        let kind = match is_torn {
+            true => "the log ends torn",
+            false => "records behind that are missing",
         };
         notes.push(format!("{kind}: {}.", damage.sentence));
+    }
+    if let Some(known) = provenance.committed
+        && target == Target::Newest
+        && known > provenance.offset
+    {
+        lacks_records = true;
+        notes.push(format!(
+            "records are missing: up to offset {known} the log was committed, but what can be read \
+             leads to offset {} only",
+            provenance.offset
+        ));
     }
     notes.extend(about(&source, target, &image, provenance));
     let image = image.settled().clone();
@@ -109,6 +137,7 @@ pub(super) fn load(path: &Path, At(target): At) -> Result<Past, String> {
         image,
         provenance,
         notes,
+        lacks_records,
     })
 }
 
@@ -127,7 +156,11 @@ fn about(source: &Source, target: Target, image: &Image, provenance: Provenance)
             named.unwrap_or_default()
         ));
     }
-    if provenance.offset < Offset::ZERO {
+    let is_directory = matches!(
+        source.kind,
+        SourceKind::LogDirectory | SourceKind::PartitionDirectory
+    );
+    if is_directory && provenance.offset < Offset::ZERO {
         notes.push(format!(
             "{place} holds no log yet; what formatting left for the first start is in its \
              checkpoint: name that file to see it"
@@ -139,11 +172,7 @@ fn about(source: &Source, target: Target, image: &Image, provenance: Provenance)
             Some(known) => format!("up to offset {known} the log is known to be committed"),
             None => "nothing here says how far the log is committed".to_owned(),
         };
-        if matches!(
-            source.kind,
-            SourceKind::LogDirectory | SourceKind::PartitionDirectory
-        ) && provenance.offset >= Offset::ZERO
-        {
+        if is_directory && provenance.offset >= Offset::ZERO {
             notes.push(format!(
                 "{how_far}; the last records, up to offset {} ({}), may not be yet",
                 provenance.offset,
@@ -156,16 +185,7 @@ fn about(source: &Source, target: Target, image: &Image, provenance: Provenance)
 
 /// The last offset that is known to be committed: a checkpoint holds only what is, and kraftd
 /// keeps a mark of its own.
-fn committed(source: &Source) -> Option<Offset> {
-    let dir = match source.kind {
-        SourceKind::LogDirectory => Some(source.path.join(PARTITION_DIR)),
-        SourceKind::PartitionDirectory => Some(source.path.clone()),
-        SourceKind::Segment | SourceKind::Checkpoint => None,
-    };
-    let mark = dir.and_then(|dir| match commit_file::read(&dir.join(COMMIT_FILE)) {
-        Ok(Found::Mark(mark)) => Some(mark.commit.offset),
-        _ => None,
-    });
+fn committed(source: &Source, mark: Option<Offset>) -> Option<Offset> {
     let checkpoints = source
         .checkpoints
         .iter()
@@ -177,9 +197,73 @@ fn committed(source: &Source) -> Option<Offset> {
     (end > Offset::ZERO).then(|| end.prev())
 }
 
+/// The end of what kraftd's own mark says is committed.
+fn mark(path: &Path) -> Option<Offset> {
+    let inner = path.join(PARTITION_DIR);
+    let dir = if inner.is_dir() { &inner } else { path };
+    match commit_file::read(&dir.join(COMMIT_FILE)) {
+        Ok(Found::Mark(mark)) => Some(mark.commit.offset),
+        _ => None,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const FIXTURE: &str = "fixtures/4.4.0/lived/dynamic-stopped/__cluster_metadata-0";
+    const LOG: &str = "00000000000000000000.log";
+
+    /// Whether records are missing in a copy of the log, which `change` was done to, at `at`; and
+    /// the last offset that is shown.
+    fn lacking(change: impl FnOnce(&mut Vec<u8>), at: &str) -> (bool, i64) {
+        let dir = tempfile::tempdir().unwrap();
+        let from = Path::new(env!("CARGO_MANIFEST_DIR")).join(FIXTURE);
+        let mut bytes = std::fs::read(from.join(LOG)).unwrap();
+        change(&mut bytes);
+        std::fs::write(dir.path().join(LOG), bytes).unwrap();
+        let at = match at {
+            "" => At::NEWEST,
+            at => parse_at(at).unwrap(),
+        };
+        let past = load(dir.path(), at).unwrap();
+        (past.lacks_records, past.provenance.offset.0)
+    }
+
+    #[test]
+    fn records_behind_rot_are_missing_and_those_behind_a_torn_tail_are_not() {
+        let cut = |bytes: &mut Vec<u8>| {
+            bytes.pop();
+        };
+        let rot = |bytes: &mut Vec<u8>| bytes[250] ^= 1;
+        assert_eq!(lacking(|_| (), ""), (false, 325));
+        assert!(!lacking(cut, "").0);
+        assert_eq!(lacking(rot, ""), (true, 2));
+        assert_eq!(lacking(rot, "1795972657171"), (true, 2));
+        assert_eq!(lacking(rot, "2"), (false, 2));
+    }
+
+    #[test]
+    fn a_log_that_ends_before_what_a_mark_says_is_committed_lacks_records() {
+        let dir = tempfile::tempdir().unwrap();
+        let from = Path::new(env!("CARGO_MANIFEST_DIR")).join(FIXTURE);
+        std::fs::copy(from.join(LOG), dir.path().join(LOG)).unwrap();
+        for (offset, lacks) in [(326, false), (327, true)] {
+            let mark = commit_file::CommitMark {
+                sequence: 1,
+                cluster_id: "x".to_owned(),
+                commit: crate::types::OffsetAndEpoch {
+                    offset: Offset(offset),
+                    epoch: crate::types::Epoch(9),
+                },
+            };
+            commit_file::CommitFile::open(&dir.path().join(COMMIT_FILE), mark).unwrap();
+            let past = load(dir.path(), At::NEWEST).unwrap();
+            assert_eq!(past.lacks_records, lacks, "{offset}");
+            let told = past.notes.iter().any(|note| note.contains("are missing"));
+            assert_eq!(told, lacks, "{:?}", past.notes);
+        }
+    }
 
     #[test]
     fn an_offset_and_a_time_in_three_spellings_are_told_apart() {

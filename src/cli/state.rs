@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 
-use super::past::{self, At, Past};
+use super::past::{self, At};
 use super::report;
 use crate::observe::{View, json, text};
 
@@ -39,28 +39,24 @@ pub(super) fn run(args: &StateArgs) -> ExitCode {
         Ok(past) => past,
         Err(sentence) => return super::refuse(&sentence),
     };
-    let Past {
-        image,
-        provenance,
-        notes,
-    } = past;
-    for note in &notes {
+    for note in &past.notes {
         report::note(note);
     }
     let view = View {
-        image: &image,
-        provenance,
+        image: &past.image,
+        provenance: past.provenance,
         show_secrets: args.show_secrets,
     };
     let (_, node) = match view.find(&args.selector) {
         Ok(found) => found,
         Err(unknown) => return super::refuse(&format!("{unknown}.")),
     };
-    report::print(|out| {
+    let printed = report::print(|out| {
         if !args.json {
             return text::write(view, node, out);
         }
         json::write(view, node, out)?;
         writeln!(out)
-    })
+    });
+    past::exit_code(printed, &[&past])
 }

@@ -46,7 +46,7 @@ pub(super) struct DumpArgs {
     #[arg(long, value_name = "NAME")]
     pub(super) topic: Option<String>,
     /// Check checksums, offsets, epochs, counts and every record, and print what is wrong.
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["offsets", "types", "topic"])]
     pub(super) verify: bool,
     /// Print passwords and credentials.
     #[arg(long)]
@@ -78,7 +78,11 @@ pub(super) fn run(args: &DumpArgs) -> ExitCode {
 ///
 /// # Errors
 /// When `out` cannot be written.
-fn dump(args: &DumpArgs, out: &mut dyn Write, complaints: &mut Vec<String>) -> io::Result<u8> {
+pub(super) fn dump(
+    args: &DumpArgs,
+    out: &mut dyn Write,
+    complaints: &mut Vec<String>,
+) -> io::Result<u8> {
     let mut sources = Vec::new();
     for path in &args.paths {
         match Source::open(path) {

@@ -18,6 +18,8 @@ struct Verdict {
     batches: u64,
     records: u64,
     findings: Vec<(&'static str, String)>,
+    /// Findings beyond the limit.
+    left_out: u64,
 }
 
 /// More findings than this in one file are only counted.
@@ -27,6 +29,8 @@ impl Verdict {
     fn find(&mut self, kind: &'static str, sentence: String) {
         if self.findings.len() < FINDINGS_MAX {
             self.findings.push((kind, sentence));
+        } else {
+            self.left_out += 1;
         }
     }
 
@@ -124,6 +128,7 @@ fn tell(path: &Path, verdict: &Verdict, json: bool, out: &mut dyn Write) -> io::
             "batches": verdict.batches,
             "records": verdict.records,
             "findings": findings.collect::<Vec<_>>(),
+            "leftOut": verdict.left_out,
         });
         writeln!(out, "{}", text(&document))?;
         return Ok(sound);
@@ -138,7 +143,7 @@ fn tell(path: &Path, verdict: &Verdict, json: bool, out: &mut dyn Write) -> io::
         path.display(),
         verdict.batches,
         verdict.records,
-        verdict.findings.len()
+        verdict.findings.len() as u64 + verdict.left_out
     )?;
     Ok(sound)
 }
