@@ -106,7 +106,7 @@ async fn serve(
         clock,
         disk,
         loader: Loader {
-            dir: config.metadata_log_dir.join(directory::PARTITION_DIR),
+            dir: config.metadata_log_dir.join(PARTITION_DIR),
             core: sender.clone(),
         },
         waiting: HashMap::new(),
