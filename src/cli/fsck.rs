@@ -353,5 +353,15 @@ mod tests {
             let sentence = fsck(&path, false, &mut |_, _| (), &mut Vec::new()).unwrap_err();
             assert!(sentence.contains(path.to_str().unwrap()), "{sentence}");
         }
+        for name in [
+            "00000000000000000000.log",
+            "x.checkpoint",
+            "server.properties",
+        ] {
+            let path = dir.path().join(name);
+            std::fs::write(&path, b"").unwrap();
+            let sentence = fsck(&path, false, &mut |_, _| (), &mut Vec::new()).unwrap_err();
+            assert!(sentence.contains("is a file"), "{sentence}");
+        }
     }
 }

@@ -94,21 +94,19 @@ pub(super) fn verify(sources: &[Source], json: bool, out: &mut dyn Write) -> io:
         for file in &source.segments {
             verdicts.push((file.path.clone(), Verdict::default()));
         }
+        let mut at = 0;
         for item in source.walk_log() {
+            let path = match &item {
+                Ok((file, _)) => &file.path,
+                Err(fault) => &fault.path,
+            };
+            // Items come in the order of the segments.
+            let own = verdicts[at..].iter().position(|(it, _)| it == path);
+            at += own.unwrap_or(0);
+            let verdict = &mut verdicts[at].1;
             match item {
-                Ok((file, item)) => {
-                    let own = verdicts.iter_mut().find(|(path, _)| *path == file.path);
-                    if let Some((_, verdict)) = own {
-                        verdict.item(file, Ok(item));
-                    }
-                }
-                Err(fault) => {
-                    let own = verdicts.iter_mut().find(|(path, _)| *path == fault.path);
-                    if let Some((_, verdict)) = own {
-                        verdict.find("io", fault.sentence);
-                    }
-                    sound = false;
-                }
+                Ok((file, item)) => verdict.item(file, Ok(item)),
+                Err(fault) => verdict.find("io", fault.sentence),
             }
         }
         for (path, verdict) in &verdicts {

@@ -482,12 +482,12 @@ fn not_covered(
         }
     }
     let wanted = match target {
-        Target::Newest => "no state".to_owned(),
-        Target::Offset(offset) => format!("offset {offset} not"),
-        Target::Time(time) => format!("the moment {} (ms since 1970) not", time.0),
+        Target::Newest => "any state".to_owned(),
+        Target::Offset(offset) => format!("offset {offset}"),
+        Target::Time(time) => format!("the moment {} (ms since 1970)", time.0),
     };
     let mut sentence = format!(
-        "{} covers {wanted}: {}",
+        "{} does not cover {wanted}: {}",
         source.path.display(),
         told(&covered)
     );

@@ -28,7 +28,7 @@ use super::directory::PARTITION_DIR;
 use super::epoch_checkpoint::{self, EPOCH_CHECKPOINT_FILE};
 use super::fault::Result;
 use super::lock;
-use super::reader::{Source, SourceKind};
+use super::reader::Source;
 use crate::records::Record;
 use crate::types::{Epoch, Offset, OffsetAndEpoch};
 
@@ -263,6 +263,9 @@ impl Place {
 /// # Errors
 /// When there is no such directory, or the operating system refuses a read: then nothing is known.
 pub fn verify<S: State>(path: &Path, progress: &mut dyn FnMut(u64, u64)) -> Result<Report> {
+    if path.is_file() {
+        return Err(small::not_a_directory(path));
+    }
     let place = Place::of(path);
     let mut report = Report {
         path: path.to_path_buf(),
@@ -276,9 +279,6 @@ pub fn verify<S: State>(path: &Path, progress: &mut dyn FnMut(u64, u64)) -> Resu
     let mark = commit_file::read(&place.file(COMMIT_FILE))?;
     let epochs = epoch_checkpoint::read(&place.file(EPOCH_CHECKPOINT_FILE))?;
     let source = Source::open(path)?;
-    if source.kind == SourceKind::Segment || source.kind == SourceKind::Checkpoint {
-        return Err(small::not_a_directory(path));
-    }
     report.log.segments = source.segments.len();
     report.log.bytes = source.segments.iter().map(|file| file.bytes).sum();
     let mut check = LogCheck::<S>::new(&source, &mut report, progress);
