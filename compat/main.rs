@@ -12,6 +12,8 @@ mod dump_log;
 mod harness;
 mod life;
 mod normal;
+mod shown;
 mod snapshots;
+mod state;
 mod tools;
 mod transcripts;

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test's helpers unwrap as tests do")]
 
 mod answers;
+mod changes;
 mod codec;
 mod fixture;
 mod fsck;

@@ -24,8 +24,13 @@ pub(crate) struct ToolOutput {
 
 impl Driver {
     pub(crate) fn start() -> Self {
+        Self::start_on("4.4.0")
+    }
+
+    /// With the jars of another release: for jobs that touch only what it has.
+    pub(crate) fn start_on(release: &str) -> Self {
         let java = Java {
-            release: "4.4.0",
+            release,
             heap_mb: 200,
             logging: "tools",
         };

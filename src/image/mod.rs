@@ -231,6 +231,12 @@ impl Image {
         self.next_producer_id.unwrap_or(0)
     }
 
+    /// The same as a record said it, `None` when none did.
+    #[must_use]
+    pub fn recorded_producer_id(&self) -> Option<i64> {
+        self.next_producer_id
+    }
+
     /// All access control entries.
     #[must_use]
     pub fn acls(&self) -> &BTreeMap<Uuid, Acl> {

@@ -157,7 +157,8 @@ impl<'a> View<'a> {
             }
             Directory::Features => self.features(),
             Directory::ProducerIds => {
-                let next = Leaf::Number(image.next_producer_id());
+                // The reference shows -1 until a record gave some out.
+                let next = Leaf::Number(image.recorded_producer_id().unwrap_or(-1));
                 leaves(std::iter::once(("nextProducerId", next)))
             }
             Directory::Scram => fixed([

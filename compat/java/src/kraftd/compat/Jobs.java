@@ -53,6 +53,8 @@ final class Jobs implements AutoCloseable {
             case "tool" -> Tools.run(args, say);
             case "replay" -> Replay.replay(args.get(0), Integer.parseInt(args.get(1)),
                 java.nio.file.Path.of(args.get(2)), java.nio.file.Path.of(args.get(3)));
+            case "states" -> States.run(args, say);
+            case "shell" -> States.shell(args.get(0), say);
             default -> throw new IllegalArgumentException("no such job: " + job);
         }
     }
