@@ -23,6 +23,10 @@ pub(crate) fn records(path: &Path, batch: &Batch) -> Result<Vec<(Offset, Control
     Ok(found)
 }
 
+/// Nodes write three in a batch. They are held together, and a small compressed batch can have
+/// millions of them.
+const BATCH_RECORDS_MAX: u32 = 1000;
+
 /// All records of a control batch in their wire form.
 pub(crate) fn wire_records(
     path: &Path,
@@ -35,6 +39,10 @@ pub(crate) fn wire_records(
         );
         StorageFault::new(FaultKind::Unsupported, path, sentence)
     };
+    if batch.count() > BATCH_RECORDS_MAX {
+        let why = format!("there are {} in one batch", batch.count());
+        return Err(refuse(batch.base_offset(), &why));
+    }
     let mut found = Vec::new();
     for record in batch.records() {
         let record = record.map_err(|fault| refuse(batch.base_offset(), &fault.to_string()))?;
@@ -143,7 +151,8 @@ fn voter(voter: KRaftVoter) -> VoterNode {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::types::Uuid;
+    use crate::records::batch::BatchBuilder;
+    use crate::types::{Epoch, Timestamp, Uuid};
 
     #[test]
     fn what_is_written_is_read_as_the_same() {
@@ -167,5 +176,23 @@ mod tests {
         for record in records {
             assert_eq!(from_wire(to_wire(&record)), Some(record));
         }
+    }
+
+    #[test]
+    fn more_records_than_any_node_writes_into_a_batch_are_refused_before_they_are_read() {
+        let path = Path::new("x.log");
+        let batch = |count| {
+            let mut builder = BatchBuilder::control(Offset(5), Epoch(1), Timestamp(1));
+            for _ in 0..count {
+                builder
+                    .push_control(&wire::SnapshotFooter::default().into())
+                    .unwrap();
+            }
+            builder.build()
+        };
+        assert_eq!(wire_records(path, &batch(1000)).unwrap().len(), 1000);
+        let fault = wire_records(path, &batch(1001)).unwrap_err();
+        assert_eq!(fault.kind, FaultKind::Unsupported);
+        assert!(fault.sentence.contains("at offset 5"), "{fault}");
     }
 }

@@ -249,22 +249,15 @@ impl<'a> Walk<'a> {
     /// Header first, footer last.
     fn check_frame(&mut self, position: u64, batch: &Batch) {
         let Some(frame) = self.frame else { return };
-        let controls: Vec<Option<ControlRecord>> = match batch.is_control() {
-            true => batch
-                .records()
-                .map(|record| control_of(record.ok()?))
-                .collect(),
-            false => Vec::new(),
-        };
+        let (mut begins, mut ends) = (false, false);
+        // Not collected: a small compressed batch can have millions of records.
+        let records = batch.is_control().then(|| batch.records());
+        for (at, record) in records.into_iter().flatten().enumerate() {
+            let record = record.ok().and_then(control_of);
+            begins |= at == 0 && matches!(record, Some(ControlRecord::SnapshotHeader(_)));
+            ends = matches!(record, Some(ControlRecord::SnapshotFooter(_)));
+        }
         let header = Some(*batch.header());
-        let begins = matches!(
-            controls.first(),
-            Some(Some(ControlRecord::SnapshotHeader(_)))
-        );
-        let ends = matches!(
-            controls.last(),
-            Some(Some(ControlRecord::SnapshotFooter(_)))
-        );
         match frame {
             Frame::Start if !begins => {
                 self.not_whole(position, header, "it does not begin with a header");
