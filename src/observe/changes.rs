@@ -130,11 +130,8 @@ impl Changes<'_> {
             sink(simple(
                 "features",
                 "features/zkMigrationState".to_owned(),
-                Change {
-                    key: (),
-                    before: Some(value(change.before)),
-                    after: Some(value(change.after)),
-                },
+                Some(value(change.before)),
+                Some(value(change.after)),
             ))?;
         }
         self.nodes(&diff, sink)?;
@@ -160,43 +157,19 @@ impl Changes<'_> {
                 .json(self.show_secrets)
             };
             let (before, after) = (change.before.map(value), change.after.map(value));
-            sink(simple(
-                "config",
-                path,
-                Change {
-                    key: (),
-                    before,
-                    after,
-                },
-            ))?;
+            sink(simple("config", path, before, after))?;
         }
         for change in &diff.quotas {
             let entity = names::quota_entity(change.key.entity);
             let path = format!("clientQuotas/{entity}/{}", change.key.key);
             let value = |value: f64| Leaf::Quota(value).json(true);
             let (before, after) = (change.before.map(value), change.after.map(value));
-            sink(simple(
-                "quota",
-                path,
-                Change {
-                    key: (),
-                    before,
-                    after,
-                },
-            ))?;
+            sink(simple("quota", path, before, after))?;
         }
         if let Some(Change { before, after, .. }) = diff.next_producer_id {
             let path = "producerIds/nextProducerId".to_owned();
             let (before, after) = (before.map(Value::from), after.map(Value::from));
-            sink(simple(
-                "producerIds",
-                path,
-                Change {
-                    key: (),
-                    before,
-                    after,
-                },
-            ))?;
+            sink(simple("producerIds", path, before, after))?;
         }
         Ok(())
     }
@@ -283,14 +256,14 @@ fn keep_differing(shown: &mut Value, own: &Value, other: &Value) {
 }
 
 /// A thing that is one value.
-fn simple(kind: &'static str, path: String, change: Change<(), Value>) -> Told {
+fn simple(kind: &'static str, path: String, before: Option<Value>, after: Option<Value>) -> Told {
     let shown = |value: &Value| match value {
         Value::String(text) if text.is_empty() => "\"\"".to_owned(),
         Value::String(text) => text.clone(),
         Value::Null => "none".to_owned(),
         other => other.to_string(),
     };
-    let text = match (&change.before, &change.after) {
+    let text = match (&before, &after) {
         (Some(old), Some(new)) if old == new && old == REDACTED => "another secret".to_owned(),
         (Some(old), Some(new)) => format!("{} -> {}", shown(old), shown(new)),
         (None, Some(new)) => format!("set to {}", shown(new)),
@@ -300,8 +273,8 @@ fn simple(kind: &'static str, path: String, change: Change<(), Value>) -> Told {
     Told {
         kind,
         path,
-        before: change.before.unwrap_or_default(),
-        after: change.after.unwrap_or_default(),
+        before: before.unwrap_or_default(),
+        after: after.unwrap_or_default(),
         text,
     }
 }
@@ -312,22 +285,16 @@ fn feature(change: &Change<&str, i16>) -> Told {
         return simple(
             "feature",
             "features/metadataVersion".to_owned(),
-            Change {
-                key: (),
-                before: change.before.map(value),
-                after: change.after.map(value),
-            },
+            change.before.map(value),
+            change.after.map(value),
         );
     }
     let path = format!("features/{}", names::finalized(change.key));
     simple(
         "feature",
         path,
-        Change {
-            key: (),
-            before: change.before.map(Value::from),
-            after: change.after.map(Value::from),
-        },
+        change.before.map(Value::from),
+        change.after.map(Value::from),
     )
 }
 
