@@ -10,13 +10,33 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use kraftd::storage::reader::{Item, Role, Source};
 use serde_json::Value;
 
-use crate::harness::{Driver, run};
+use crate::harness::{Driver, Kind, Setup, run, until};
 use crate::normal::difference;
 use crate::shown::java_tree;
+
+/// Differences that stay, each by the test that has to meet it: one that is gone fails the test.
+const IN_IMAGE: [Listed; 2] = [Listed::DefaultQuota, Listed::MaskedGroups];
+const IN_SHELL: [Listed; 3] = [
+    Listed::CheckpointProvenance,
+    Listed::DefaultQuota,
+    Listed::Local,
+];
+
+/// A difference that stays: see the module.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Listed {
+    CheckpointProvenance,
+    DefaultQuota,
+    Local,
+    MaskedGroups,
+}
+
+type Met = BTreeSet<Listed>;
 
 /// The newest shell that is published knows no level above 4.3-IV0.
 const SHELL: &str = "shell-4.3.1";
@@ -161,7 +181,7 @@ fn base_of(segment: &Path) -> i64 {
 #[test]
 fn every_directory_and_checkpoint_shows_what_javas_image_shows() {
     let mut driver = Driver::start();
-    let mut compared = 0;
+    let (mut compared, mut met) = (0, Met::new());
     for (_, dir) in directories() {
         let files = files(&dir);
         for (end, checkpoint) in &files.checkpoints {
@@ -178,7 +198,7 @@ fn every_directory_and_checkpoint_shows_what_javas_image_shows() {
                 .into_iter()
                 .filter(|line| *end != 0 || !line.trim_start().starts_with("offset -1, "))
                 .collect();
-            assert_same(checkpoint, &java, &ours);
+            assert_same(checkpoint, &java, &ours, &mut met);
             compared += 1;
         }
         if files.ends.is_empty() {
@@ -194,11 +214,12 @@ fn every_directory_and_checkpoint_shows_what_javas_image_shows() {
             let base = java_base(&files);
             let java = java_states(&mut driver, secrets, base, &files.segments, &[]);
             let java = java.into_iter().next().expect("one tree").1;
-            assert_same_noted(&dir, java, java_tree(&document), &notes);
+            assert_same_noted(&dir, java, java_tree(&document), &notes, &mut met);
             compared += 1;
         }
     }
     assert!(compared >= 100, "only {compared} states");
+    assert_eq!(met, Met::from(IN_IMAGE), "differences that were met");
 }
 
 #[test]
@@ -232,7 +253,7 @@ fn the_state_after_an_offset_is_the_one_of_a_java_controller_stopped_there() {
             let at = offset.to_string();
             let (document, notes) = state(&dir, &["--show-secrets", "--at", &at]);
             let place = dir.join(format!("--at {at}"));
-            assert_same_noted(&place, java, java_tree(&document), &notes);
+            assert_same_noted(&place, java, java_tree(&document), &notes, &mut Met::new());
             compared += 1;
         }
     }
@@ -243,7 +264,7 @@ fn the_state_after_an_offset_is_the_one_of_a_java_controller_stopped_there() {
 fn the_metadata_shell_shows_of_every_directory_what_state_shows() {
     let mut shell = Driver::start_on(SHELL);
     let scratch = tempfile::tempdir().expect("a temporary directory");
-    let (mut compared, mut beyond) = (0, BTreeSet::new());
+    let (mut compared, mut beyond, mut met) = (0, BTreeSet::new(), Met::new());
     for (release, dir) in directories() {
         let files = files(&dir);
         // A log that a checkpoint precedes is not the whole state: the shell takes one file.
@@ -268,26 +289,72 @@ fn the_metadata_shell_shows_of_every_directory_what_state_shows() {
                 // anything while the last batch is inside a transaction.
                 continue;
             }
-            let java = shell_tree(&mut shell, scratch.path(), file);
+            let java = shell_tree(&mut shell, scratch.path(), file, &mut met);
             let mut ours = java_tree(&document);
             let mut java = java;
             if !is_log {
+                let offset = |lines: &[String]| {
+                    let mut lines = lines.iter();
+                    lines
+                        .find(|line| line.trim_start().starts_with("offset "))
+                        .cloned()
+                };
+                if offset(&ours) != offset(&java) {
+                    met.insert(Listed::CheckpointProvenance);
+                }
                 for lines in [&mut ours, &mut java] {
                     lines.retain(|line| !line.trim_start().starts_with("offset "));
                 }
             }
-            assert_same(file, &java, &ours);
+            assert_same(file, &java, &ours, &mut met);
             compared += 1;
         }
     }
     assert!(compared >= 30, "only {compared} files");
+    assert_eq!(met, Met::from(IN_SHELL), "differences that were met");
     // Their states are compared with Java's image of 4.4.0 above.
     let beyond: Vec<String> = beyond.into_iter().collect();
     assert_eq!(beyond, ["4.4.0"], "releases that the shell cannot read");
 }
 
+#[test]
+fn the_directory_of_a_running_controller_is_read_and_left_as_it_is() {
+    for kind in [Kind::Java("4.4.0"), Kind::under_test()] {
+        let setup = Setup::new();
+        setup.format(kind, &[]);
+        let mut controller = setup.start_controller(kind);
+        let dir = setup.controller_dir();
+        let registered = || {
+            let (document, _) = state(&dir, &["controllers"]);
+            document.get("1").is_some()
+        };
+        until(
+            "the controller registered",
+            Duration::from_secs(60),
+            registered,
+        );
+        let names = |dir: &Path| -> Vec<PathBuf> {
+            let mut found = entries(dir);
+            found.extend(entries(&dir.join("__cluster_metadata-0")));
+            found
+        };
+        let before = names(&dir);
+        let (document, notes) = state(&dir, &[]);
+        assert_eq!(names(&dir), before, "{kind:?}");
+        assert!(before.contains(&dir.join(".lock")), "{kind:?}: {before:?}");
+        assert!(
+            document["features"]["metadataVersion"].is_string(),
+            "{kind:?}: {notes}"
+        );
+        assert!(controller.server.is_running(), "{kind:?}");
+        // The lock is still the controller's: a second one is refused.
+        let mut second = setup.spawn_controller(Kind::Kraftd);
+        assert_ne!(second.until_ends().code(), Some(0), "{kind:?}");
+    }
+}
+
 /// What the shell's `tree /` says of a copy: it locks the directory around the file.
-fn shell_tree(shell: &mut Driver, scratch: &Path, file: &Path) -> Vec<String> {
+fn shell_tree(shell: &mut Driver, scratch: &Path, file: &Path, met: &mut Met) -> Vec<String> {
     let copies = scratch.join("__cluster_metadata-0");
     fs::create_dir_all(&copies).expect("a writable directory");
     let copy = copies.join(file.file_name().expect("a name"));
@@ -297,6 +364,7 @@ fn shell_tree(shell: &mut Driver, scratch: &Path, file: &Path) -> Vec<String> {
         let lines = shell.job(&["shell", &copy.display().to_string()]);
         if lines.iter().all(|line| line.trim() != "Optional.empty") {
             let local = lines.iter().position(|line| line == "local:");
+            met.extend(local.map(|_| Listed::Local));
             return lines[..local.unwrap_or(lines.len())].to_vec();
         }
     }
@@ -309,20 +377,26 @@ fn shell_tree(shell: &mut Driver, scratch: &Path, file: &Path) -> Vec<String> {
 /// As [`assert_same`]. Inside an open transaction Java's image stands before it began, while ours
 /// tells the offset asked for.
 #[track_caller]
-fn assert_same_noted(place: &Path, mut java: Vec<String>, mut ours: Vec<String>, notes: &str) {
+fn assert_same_noted(
+    place: &Path,
+    mut java: Vec<String>,
+    mut ours: Vec<String>,
+    notes: &str,
+    met: &mut Met,
+) {
     if notes.contains("inside the metadata transaction") {
         for lines in [&mut ours, &mut java] {
             lines.retain(|line| !line.trim_start().starts_with("offset "));
         }
     }
-    assert_same(place, &java, &ours);
+    assert_same(place, &java, &ours, met);
 }
 
 /// Compares two trees, differences that stay aside.
 #[track_caller]
-fn assert_same(place: &Path, java: &[String], ours: &[String]) {
-    let (java, ours) = (without_listed(java), without_listed(ours));
-    let ours = masked_where_java_masks(&java, ours);
+fn assert_same(place: &Path, java: &[String], ours: &[String], met: &mut Met) {
+    let (java, ours) = (without_defaults(java, met), without_defaults(ours, met));
+    let ours = masked_where_java_masks(&java, ours, met);
     let difference = difference(&java, &ours);
     assert!(
         difference.is_empty(),
@@ -332,7 +406,7 @@ fn assert_same(place: &Path, java: &[String], ours: &[String]) {
 }
 
 /// Without the default entities of client quotas: see the module.
-fn without_listed(lines: &[String]) -> Vec<String> {
+fn without_defaults(lines: &[String], met: &mut Met) -> Vec<String> {
     let mut kept = Vec::new();
     let mut inside = false;
     for line in lines {
@@ -342,7 +416,9 @@ fn without_listed(lines: &[String]) -> Vec<String> {
         } else if depth < 4 {
             inside = false;
         }
-        if !inside {
+        if inside {
+            met.insert(Listed::DefaultQuota);
+        } else {
             kept.push(line.clone());
         }
     }
@@ -350,13 +426,16 @@ fn without_listed(lines: &[String]) -> Vec<String> {
 }
 
 /// Java's mask takes every key of a group or a client metrics subscription for unknown.
-fn masked_where_java_masks(java: &[String], mut ours: Vec<String>) -> Vec<String> {
+fn masked_where_java_masks(java: &[String], mut ours: Vec<String>, met: &mut Met) -> Vec<String> {
     let mut resource = false;
     for (line, java) in ours.iter_mut().zip(java) {
         let depth = line.len() - line.trim_start().len();
         if depth <= 4 {
             resource = line.starts_with("    GROUP:") || line.starts_with("    CLIENT_METRICS:");
         } else if resource && depth == 8 && java.trim() == "[redacted]" {
+            if line != java {
+                met.insert(Listed::MaskedGroups);
+            }
             line.clone_from(java);
         }
     }
