@@ -48,11 +48,12 @@ impl Raft {
             tracing::warn!(?id, role = self.role.name(), "a snapshot is not taken over");
             return;
         }
-        for record in control {
-            self.voters.apply(id.offset.prev(), record);
-        }
         if self.log.is_behind(id) {
             self.log.restart(id);
+            // A log that goes on behind the snapshot may have later ones, which count.
+            for record in control {
+                self.voters.apply(id.offset.prev(), record);
+            }
             // What is on its way to the disk will be gone with the rest.
             for (_, end) in &mut self.appends {
                 *end = Offset::ZERO;

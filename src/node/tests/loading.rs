@@ -143,6 +143,39 @@ fn a_read_of_the_old_log_that_comes_late_changes_nothing() {
     assert_eq!(bench.halted, None);
 }
 
+/// KIP-853: a voter set counts from its record on, wherever the log is committed to.
+#[test]
+fn voters_of_a_snapshot_count_unless_the_log_goes_on_behind_it() {
+    let mut bench = Bench::observing(Bench::active().log, 9);
+    bench.follow(4);
+    let before = bench.node.raft().voters().to_vec();
+    let voter = |id| VoterNode {
+        key: ReplicaKey {
+            id: NodeId(id),
+            directory: Uuid::from_u128(7),
+        },
+        endpoints: Vec::new(),
+        kraft_versions: (0, 1),
+    };
+    let of_seven = |id| {
+        let mut loaded = loaded(id, &[2]);
+        loaded.control = vec![raft::ControlRecord::Voters(vec![voter(7)])];
+        loaded
+    };
+    let inside = bench.node.raft().log_end().prev();
+    let epoch = bench.node.raft().epoch_of(inside.prev());
+    bench.load(of_seven(OffsetAndEpoch {
+        offset: inside,
+        epoch,
+    }));
+    bench.settle();
+    assert_eq!(bench.published.end, inside);
+    assert_eq!(bench.node.raft().voters(), before);
+    bench.load(of_seven(id(500, 4)));
+    bench.settle();
+    assert_eq!(bench.node.raft().voters(), [voter(7)]);
+}
+
 #[test]
 fn the_active_controller_takes_no_snapshot_over() {
     let mut bench = Bench::active();
