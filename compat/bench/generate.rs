@@ -212,8 +212,8 @@ fn fill(dir: &Path, cluster: &Cluster) -> Result<()> {
         cluster_id: meta.cluster_id.clone().context("no cluster.id")?,
         segment_bytes: 1 << 30,
         segment_ms: i64::MAX,
-        // The vote is written when there is a log that it belongs to.
         snapshot_delete_delay_ms: 60_000,
+        // The vote is written when there is a log that it belongs to.
         accept_lost_vote: true,
     };
     write_log(&options, id, cluster)?;
