@@ -5,7 +5,7 @@
 //! the end of the log is where it was when it was opened. The rules are those of a start
 //! (`recovery`), and more: a start reads what it needs, this reads everything, each record too.
 //!
-//! - [`log`] walks the segments and replays their records, and compares the state with every
+//! - `log` walks the segments and replays their records, and compares the state with every
 //!   checkpoint on the way;
 //! - `checkpoints` reads one checkpoint;
 //! - `small` reads the small files beside them and compares them with the log;
