@@ -11,6 +11,7 @@ mod directory;
 mod dump_log;
 mod harness;
 mod life;
+mod live;
 mod normal;
 mod shown;
 mod snapshots;
