@@ -137,6 +137,90 @@ fn every_record_that_a_release_can_write_is_recorded_as_the_table_says() {
     assert!(readme.contains(&table), "the table is now:\n{table}");
 }
 
+/// What goes on in a cluster, as its records show it.
+fn note_deeds(path: &Path, levels: &mut BTreeMap<String, i16>, deeds: &mut BTreeSet<&'static str>) {
+    let some = |list: &Option<Vec<i32>>| list.as_ref().is_some_and(|list| !list.is_empty());
+    let mut bytes = Bytes::from(fs::read(path).unwrap());
+    while let Some(batch) = Batch::take_from(&mut bytes).unwrap() {
+        for raw in batch.records() {
+            let raw = raw.unwrap();
+            if batch.is_control() {
+                match ControlRecord::decode(raw.key.as_ref(), raw.value.as_ref()).unwrap() {
+                    ControlRecord::KRaftVoters(it) if it.voters.len() > 1 => {
+                        deeds.insert("a voter is added");
+                    }
+                    // In a log that began without one.
+                    ControlRecord::KRaftVersion(it)
+                        if it.k_raft_version == 1 && raw.offset.0 > 10 =>
+                    {
+                        deeds.insert("kraft.version rises");
+                    }
+                    _ => {}
+                }
+                continue;
+            }
+            let record = VersionedRecord::decode(&raw.value.unwrap()).unwrap().record;
+            match record {
+                Record::RegisterBroker(it) if it.log_dirs.len() > 1 => {
+                    deeds.insert("a broker has two directories");
+                }
+                Record::PartitionChange(it) => {
+                    if some(&it.adding_replicas) || some(&it.removing_replicas) {
+                        deeds.insert("a reassignment begins");
+                    }
+                    if some(&it.eligible_leader_replicas) {
+                        deeds.insert("a replica stays eligible");
+                    }
+                }
+                Record::FeatureLevel(it) => {
+                    let before = levels.insert(it.name, it.feature_level).unwrap_or(0);
+                    if it.feature_level < before {
+                        deeds.insert("a feature goes down");
+                    }
+                    if before > 0 && it.feature_level > before {
+                        deeds.insert("a feature goes up");
+                    }
+                }
+                Record::AbortTransaction(_) => {
+                    deeds.insert("a transaction is aborted");
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+#[test]
+fn every_releases_lives_have_what_is_hard_to_come_by() {
+    for release in RELEASES {
+        let mut deeds = BTreeSet::new();
+        for life in fs::read_dir(fixtures().join(release).join("full")).unwrap() {
+            let mut levels = BTreeMap::new();
+            for path in files(&life.unwrap().path()) {
+                if path.extension().is_some_and(|extension| extension == "log") {
+                    note_deeds(&path, &mut levels, &mut deeds);
+                }
+            }
+        }
+        let mut wanted = BTreeSet::from([
+            "a broker has two directories",
+            "a feature goes up",
+            "a reassignment begins",
+            "a transaction is aborted",
+            "a voter is added",
+        ]);
+        // 3.9 has metadata.version alone, and 20 goes down to 19 there too.
+        wanted.insert("a feature goes down");
+        if release != "3.9.2" {
+            wanted.insert("a replica stays eligible");
+        }
+        if !["3.9.2", "4.0.2"].contains(&release) {
+            wanted.insert("kraft.version rises");
+        }
+        assert_eq!(deeds, wanted, "{release}");
+    }
+}
+
 #[test]
 fn recorded_directories_are_small() {
     for release in RELEASES {

@@ -16,3 +16,4 @@ mod storage_tool;
 mod tidy;
 mod trace;
 mod traffic;
+mod unreadable;
