@@ -13,6 +13,7 @@ mod harness;
 mod life;
 mod live;
 mod normal;
+mod odd_logs;
 mod shown;
 mod snapshots;
 mod state;
