@@ -17,6 +17,7 @@ pub mod directory;
 pub(crate) mod epoch_checkpoint;
 pub mod fault;
 pub mod files;
+mod frame;
 mod index;
 mod judge;
 mod listing;

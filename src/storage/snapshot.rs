@@ -17,6 +17,7 @@ use bytes::Bytes;
 use super::atomic;
 use super::control;
 use super::fault::{FaultKind, IoContext as _, Result, StorageFault};
+use super::frame::Frame;
 use super::listing::checkpoint_name;
 use super::scan::{BatchScan, Next};
 use super::{SnapshotChunk, SnapshotOrder, listing};
@@ -117,7 +118,7 @@ impl SnapshotFile {
             path: &self.path,
             scan: BatchScan::new(&self.file, 0, self.bytes),
             next: Offset::ZERO,
-            footer: false,
+            frame: Frame::default(),
             done: false,
         }
     }
@@ -178,7 +179,7 @@ pub struct Batches<'a> {
     path: &'a Path,
     scan: BatchScan<'a>,
     next: Offset,
-    footer: bool,
+    frame: Frame,
     done: bool,
 }
 
@@ -202,7 +203,7 @@ impl Batches<'_> {
             Ok(Next::Bad(position, fault)) => Some(Err(
                 self.damaged(&format!("at byte {position} {}", describe(&fault)))
             )),
-            Ok(Next::End) if self.footer => None,
+            Ok(Next::End) if self.frame.is_whole() => None,
             Ok(Next::End) => Some(Err(self.damaged("it ends without a footer"))),
             Ok(Next::Batch(position, batch)) => Some(self.check(position, &batch).map(|()| batch)),
         }
@@ -210,9 +211,6 @@ impl Batches<'_> {
 
     /// Order and frame of the snapshot.
     fn check(&mut self, position: u64, batch: &Batch) -> Result<()> {
-        if self.footer {
-            return Err(self.damaged(&format!("at byte {position} a batch follows the footer")));
-        }
         if batch.base_offset() != self.next {
             return Err(self.damaged(&format!(
                 "at byte {position} a batch begins at offset {} and not at {}",
@@ -220,26 +218,13 @@ impl Batches<'_> {
                 self.next
             )));
         }
-        let first = self.next == Offset::ZERO;
         self.next = batch.end_offset();
-        if !batch.is_control() {
-            return match first {
-                true => Err(self.damaged("it does not begin with a header")),
-                false => Ok(()),
-            };
+        if batch.is_control() {
+            // What cannot be read is of another release and no damage.
+            control::wire_records(self.path, batch)?;
         }
-        let records = control::wire_records(self.path, batch)?;
-        let is_header =
-            |record: &wire::ControlRecord| matches!(record, wire::ControlRecord::SnapshotHeader(_));
-        for (at, (_, record)) in records.iter().enumerate() {
-            if is_header(record) != (first && at == 0) {
-                return Err(self.damaged("its header is not where it has to be"));
-            }
-        }
-        self.footer = records
-            .last()
-            .is_some_and(|(_, record)| matches!(record, wire::ControlRecord::SnapshotFooter(_)));
-        Ok(())
+        let frame = self.frame.take(batch);
+        frame.map_err(|what| self.damaged(&format!("at byte {position} {what}")))
     }
 
     fn damaged(&self, what: &str) -> StorageFault {

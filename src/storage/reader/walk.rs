@@ -10,11 +10,11 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::super::fault::{IoContext as _, Result};
+use super::super::frame::Frame;
 use super::super::judge::{Behind, find_behind};
 use super::super::scan::{BatchScan, Next, SEARCH_BYTES_MAX, read_at};
 use super::{MetadataFile, Role};
 use crate::records::batch::{Batch, BatchFault, BatchHeader, HEADER_BYTES};
-use crate::records::control::ControlRecord;
 use crate::types::{Epoch, Offset};
 
 /// What a walk meets.
@@ -85,7 +85,9 @@ pub struct Walk<'a> {
     end: u64,
     next: Offset,
     epoch: Option<Epoch>,
-    /// The frame of a checkpoint: `None` in a segment.
+    /// Whether it is a checkpoint and no segment.
+    is_checkpoint: bool,
+    /// The frame of a checkpoint; `None` once it was told to be broken.
     frame: Option<Frame>,
     pending: VecDeque<Item>,
     budget: u64,
@@ -98,21 +100,12 @@ pub struct Walk<'a> {
 /// More often than this a file is not looked at again: it lies about its size.
 const SHRUNK_MAX: u32 = 100;
 
-/// How far a checkpoint is read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Frame {
-    Start,
-    Inside,
-    Ended,
-    /// Told once, not again.
-    Broken,
-}
-
 impl<'a> Walk<'a> {
     pub(super) fn checkpoint(file: &'a MetadataFile) -> Self {
         let files = std::slice::from_ref(file);
         let mut walk = Self::new(files, Offset::ZERO, None);
-        walk.frame = Some(Frame::Start);
+        walk.is_checkpoint = true;
+        walk.frame = Some(Frame::default());
         walk
     }
 
@@ -133,6 +126,7 @@ impl<'a> Walk<'a> {
             end: file.bytes,
             next,
             epoch,
+            is_checkpoint: false,
             frame: None,
             pending: VecDeque::new(),
             budget: SEARCH_BYTES_MAX,
@@ -176,7 +170,7 @@ impl<'a> Walk<'a> {
         match next {
             Next::End => {
                 self.done = true;
-                if matches!(self.frame, Some(Frame::Start | Frame::Inside)) {
+                if self.frame.is_some_and(|frame| !frame.is_whole()) {
                     self.not_whole(self.end, None, "it ends without a footer");
                 }
             }
@@ -246,34 +240,14 @@ impl<'a> Walk<'a> {
         });
     }
 
-    /// Header first, footer last.
     fn check_frame(&mut self, position: u64, batch: &Batch) {
-        let Some(frame) = self.frame else { return };
-        let (mut begins, mut ends) = (false, false);
-        // Not collected: a small compressed batch can have millions of records.
-        let records = batch.is_control().then(|| batch.records());
-        for (at, record) in records.into_iter().flatten().enumerate() {
-            let record = record.ok().and_then(control_of);
-            begins |= at == 0 && matches!(record, Some(ControlRecord::SnapshotHeader(_)));
-            ends = matches!(record, Some(ControlRecord::SnapshotFooter(_)));
-        }
-        let header = Some(*batch.header());
-        match frame {
-            Frame::Start if !begins => {
-                self.not_whole(position, header, "it does not begin with a header");
-            }
-            Frame::Inside if begins => {
-                self.not_whole(position, header, "a second header is inside");
-            }
-            Frame::Ended => self.not_whole(position, header, "a batch follows the footer"),
-            Frame::Start | Frame::Inside if ends => self.frame = Some(Frame::Ended),
-            Frame::Start | Frame::Inside => self.frame = Some(Frame::Inside),
-            Frame::Broken => {}
+        if let Some(Err(what)) = self.frame.as_mut().map(|frame| frame.take(batch)) {
+            self.not_whole(position, Some(*batch.header()), what);
         }
     }
 
     fn not_whole(&mut self, position: u64, header: Option<BatchHeader>, what: &str) {
-        self.frame = Some(Frame::Broken);
+        self.frame = None;
         let sentence = format!(
             "{} is not a whole checkpoint: at byte {position} {what}",
             self.path().display()
@@ -300,8 +274,8 @@ impl<'a> Walk<'a> {
             .context("search", self.path())?;
         let header = self.header_at(position);
         let kind = match behind {
-            None if self.frame.is_some() => DamageKind::NotWhole,
-            Some(behind) if !behind.torn || self.frame.is_some() => DamageKind::Rot,
+            None if self.is_checkpoint => DamageKind::NotWhole,
+            Some(behind) if !behind.torn || self.is_checkpoint => DamageKind::Rot,
             _ => DamageKind::TornTail,
         };
         let bytes_left = self.end - position;
@@ -323,7 +297,7 @@ impl<'a> Walk<'a> {
             }
             _ => {
                 self.done = true;
-                self.frame = self.frame.map(|_| Frame::Broken);
+                self.frame = None;
             }
         }
         Ok(())
@@ -370,10 +344,6 @@ impl<'a> Walk<'a> {
         }
         self.pending.push_back(Item::Damage(Box::new(damage)));
     }
-}
-
-fn control_of(record: crate::records::batch::RawRecord) -> Option<ControlRecord> {
-    ControlRecord::decode(record.key.as_ref(), record.value.as_ref()).ok()
 }
 
 impl Iterator for Walk<'_> {
