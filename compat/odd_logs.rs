@@ -80,11 +80,21 @@ enum Made {
 }
 
 /// What it is, what follows the log, and what is made of it.
-fn cases() -> Vec<(&'static str, Vec<Odd>, Made)> {
-    use Made::{Different, Image, Refused};
+type Case = (&'static str, Vec<Odd>, Made);
+
+fn of(batches: Vec<Vec<Vec<u8>>>) -> Vec<Odd> {
+    batches.into_iter().map(Odd::Of).collect()
+}
+
+fn cases() -> Vec<Case> {
+    let mut cases = transactions();
+    cases.extend(bad_transactions_and_records());
+    cases
+}
+
+fn transactions() -> Vec<Case> {
+    use Made::{Different, Image};
     let (one, two, three) = (config(2, "1"), config(2, "2"), config(3, "3"));
-    let tagged = [&one[..one.len() - 1], &[1, 99, 2, 7, 7]].concat();
-    let of = |batches: Vec<Vec<Vec<u8>>>| batches.into_iter().map(Odd::Of).collect::<Vec<_>>();
     vec![
         (
             "a transaction is left open",
@@ -135,6 +145,14 @@ fn cases() -> Vec<(&'static str, Vec<Odd>, Made)> {
             ]),
             Image,
         ),
+    ]
+}
+
+fn bad_transactions_and_records() -> Vec<Case> {
+    use Made::{Image, Refused};
+    let (one, two) = (config(2, "1"), config(2, "2"));
+    let tagged = [&one[..one.len() - 1], &[1, 99, 2, 7, 7]].concat();
+    vec![
         (
             "a transaction begins inside of another",
             of(vec![vec![begin(), one.clone()], vec![begin()]]),
@@ -246,7 +264,7 @@ fn what_javas_loader_makes_of_odd_logs_kraftd_makes_of_them() {
             continue;
         };
         let document = serde_json::from_str(&ours.out).expect("JSON");
-        // Inside of a transaction Java's image stands before it, while ours tells what it was asked.
+        // Inside of a transaction Java's image stands before it, while ours tells what was asked.
         let open = ours.err.contains("inside the metadata transaction");
         let place = |line: &String| !(open && line.trim_start().starts_with("offset "));
         let java: Vec<String> = java.into_iter().skip(1).filter(place).collect();
