@@ -285,6 +285,41 @@ fn a_stop_gives_up_a_snapshot_and_the_lock_goes_after_it() {
 }
 
 #[test]
+fn appends_and_reads_go_on_while_a_snapshot_is_written() {
+    let running = fresh();
+    running.append(0);
+    assert!(matches!(running.next(), Completion::Appended(Token(0))));
+    let (end, ended) = mpsc::channel();
+    let (began, begun) = mpsc::channel();
+    running
+        .disk
+        .submit(order(State::Held(Mutex::new(ended), began)));
+    begun.recv().unwrap();
+    for offset in 1..20 {
+        running.append(offset);
+        let appended = running.next();
+        assert!(matches!(appended, Completion::Appended(Token(at)) if at == offset as u64));
+    }
+    running.save_state();
+    let saved = running.next();
+    assert!(matches!(saved, Completion::QuorumStateSaved(Token(1000))));
+    running.disk.submit(Command::Read {
+        token: Token(7),
+        from: Offset(0),
+        until: Offset(20),
+        max_bytes: 10_000,
+    });
+    assert!(matches!(running.next(), Completion::Read { token, .. } if token == Token(7)));
+    end.send(()).unwrap();
+    let written = running.next();
+    assert!(
+        matches!(written, Completion::SnapshotWritten { .. }),
+        "{written:?}"
+    );
+    running.close();
+}
+
+#[test]
 fn a_panic_while_a_snapshot_is_written_ends_the_disk() {
     let running = fresh();
     running.disk.submit(order(State::Broken));
