@@ -11,7 +11,7 @@ use kraftd::records::batch::Batch;
 use kraftd::records::{Record, VersionedRecord};
 use kraftd::types::Offset;
 
-use crate::fixture::{metadata_folders, old_level_folders};
+use crate::fixture::{metadata_folders, old_level_folders, releases};
 
 type Records = Vec<(Offset, VersionedRecord)>;
 
@@ -124,7 +124,14 @@ impl Lived {
 /// Every directory of a controller that lived, of every recorded release.
 fn lived() -> impl Iterator<Item = Lived> {
     let all = metadata_folders().into_iter().map(Lived::read);
-    all.filter(|lived| !lived.log.is_empty())
+    let lived: Vec<Lived> = all.filter(|lived| !lived.log.is_empty()).collect();
+    for release in releases() {
+        let of_release = |lived: &&Lived| lived.folder.starts_with(&release);
+        let count = lived.iter().filter(of_release).count();
+        assert!(count >= 6, "{}: {count} lives", release.display());
+    }
+    assert!(releases().len() >= 6);
+    lived.into_iter()
 }
 
 fn loaded(checkpoint: &Records) -> Image {

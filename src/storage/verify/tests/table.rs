@@ -411,6 +411,21 @@ fn every_damage_of_the_table_is_found_and_refused_where_something_would_be_lost(
     }
 }
 
+/// Static voters and nodes that joined later never had one, and the log has what is in it.
+#[test]
+fn a_directory_without_its_bootstrap_checkpoint_is_sound_and_starts() {
+    let dir = fixture(STOPPED);
+    let before = report(dir.path());
+    remove(dir.path(), ZERO);
+    let without = report(dir.path());
+    assert_eq!(without.verdict(), Severity::Note, "{}", shown(&without));
+    assert_eq!(without.log, before.log);
+    assert_eq!(without.checkpoints.len() + 1, before.checkpoints.len());
+    start(dir.path()).unwrap();
+    let after = report(dir.path());
+    assert_eq!(after.verdict(), Severity::Note, "{}", shown(&after));
+}
+
 #[test]
 fn the_advice_on_a_damaged_checkpoint_says_whether_something_covers_it() {
     let dir = fixture(STOPPED);
