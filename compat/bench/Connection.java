@@ -26,7 +26,8 @@ final class Connection implements AutoCloseable {
     Connection(int port) throws IOException {
         socket = new Socket("localhost", port);
         socket.setTcpNoDelay(true);
-        socket.setSoTimeout(60_000);
+        // Java answers late while it reads a large snapshot.
+        socket.setSoTimeout(Servers.PATIENCE_MINUTES * 60_000);
         in = new DataInputStream(new BufferedInputStream(socket.getInputStream()));
         ApiVersionsRequestData request = new ApiVersionsRequestData()
             .setClientSoftwareName("bench").setClientSoftwareVersion("1");
@@ -46,7 +47,8 @@ final class Connection implements AutoCloseable {
 
     private ApiMessage call(ApiMessage request, short version) throws IOException {
         ApiKeys api = ApiKeys.forId(request.apiKey());
-        RequestHeader header = new RequestHeader(api, version, "bench", correlation++);
+        int number = correlation++;
+        RequestHeader header = new RequestHeader(api, version, "bench", number);
         ByteBuffer head =
             MessageUtil.toByteBufferAccessor(header.data(), header.headerVersion()).buffer();
         ByteBuffer body = MessageUtil.toByteBufferAccessor(request, version).buffer();
@@ -57,7 +59,11 @@ final class Connection implements AutoCloseable {
         byte[] bytes = new byte[in.readInt()];
         in.readFully(bytes);
         ByteBuffer buffer = ByteBuffer.wrap(bytes);
-        ResponseHeader.parse(buffer, api.responseHeaderVersion(version));
+        int answered =
+            ResponseHeader.parse(buffer, api.responseHeaderVersion(version)).correlationId();
+        if (answered != number) {
+            throw new IllegalStateException("asked " + number + ", answered " + answered);
+        }
         ApiMessage answer = api.messageType.newResponse();
         answer.read(new ByteBufferAccessor(buffer), version);
         return answer;

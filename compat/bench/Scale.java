@@ -81,6 +81,7 @@ final class Scale {
                         if (make == Servers.Make.KRAFTD) {
                             bare(checkpoint, found);
                         }
+                        System.err.println("    " + found.runs);
                     }
                 }
             }

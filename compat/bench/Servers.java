@@ -22,7 +22,7 @@ final class Servers implements AutoCloseable {
     record Paths(Path kraftd, Path generate, Path jars, Path logging, Path work) {}
 
     /** How long anything may take: Java reads a million partitions on a busy machine. */
-    private static final int PATIENCE_MINUTES = 6;
+    static final int PATIENCE_MINUTES = 6;
     static final String CLUSTER = "MkU3OEVBNTcwNTJENDM2Qg";
     /** What Kafka's own start script gives a server, but for the smaller heap. */
     private static final List<String> JVM = List.of("-server", "-XX:+UseG1GC",

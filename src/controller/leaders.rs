@@ -1,7 +1,7 @@
 //! Leaders and in-sync replicas of many partitions at once, when a broker comes, goes or loses a
 //! directory.
 
-use crate::controller::configs::topic::effective_value;
+use crate::controller::configs::topic::{cluster_value, effective_value};
 use crate::controller::partition_change::{Change, Election, Rules};
 use crate::controller::{Settings, View};
 use crate::image::{Found, Image, Partition, TopicRef};
@@ -33,10 +33,11 @@ pub(super) fn update<'a>(
     };
     // Partitions of a topic come one after the other: its configuration is looked up once.
     let mut known: Option<(Uuid, TopicRules)> = None;
+    let cluster = ClusterRules::of(view.image, view.settings);
     for (topic, id, old) in partitions {
         let topic_rules = match known {
             Some((topic_id, known)) if topic_id == topic.id() => known,
-            _ => TopicRules::of(view.image, view.settings, topic),
+            _ => cluster.of_topic(view.image, view.settings, topic),
         };
         known = Some((topic.id(), topic_rules));
         let acceptable = |broker: i32| {
@@ -70,7 +71,8 @@ pub(super) fn wanted<'a>(
     (id, old): (PartitionId, Partition<'a>),
     acceptable: &'a dyn Fn(i32) -> bool,
 ) -> Change<'a> {
-    let TopicRules { election, min_isr } = TopicRules::of(image, settings, topic);
+    let cluster = ClusterRules::of(image, settings);
+    let TopicRules { election, min_isr } = cluster.of_topic(image, settings, topic);
     Change::of(topic.id(), id, old, Rules::of(image), acceptable, min_isr).election(election)
 }
 
@@ -81,17 +83,35 @@ struct TopicRules {
     min_isr: usize,
 }
 
-impl TopicRules {
-    fn of(image: &Image, settings: &Settings, topic: TopicRef<'_>) -> Self {
-        let unclean = effective_value(image, settings, topic.name(), UNCLEAN);
-        let election = if unclean.is_some_and(|value| value.eq_ignore_ascii_case("true")) {
-            Election::Unclean
-        } else {
-            Election::Online
-        };
+/// What holds for a topic that says nothing itself: looked up once and not for each of many topics.
+struct ClusterRules {
+    election: Election,
+    min_isr: usize,
+}
+
+impl ClusterRules {
+    fn of(image: &Image, settings: &Settings) -> Self {
         Self {
+            election: election_of(cluster_value(image, settings, UNCLEAN)),
+            min_isr: min_isr_of(cluster_value(image, settings, MIN_ISR)),
+        }
+    }
+
+    fn of_topic(&self, image: &Image, settings: &Settings, topic: TopicRef<'_>) -> TopicRules {
+        let own = image.topic_config(topic.name());
+        let sets = |key| own.is_some_and(|own| own.get(key).is_some());
+        let value = |key| effective_value(image, settings, topic.name(), key);
+        let election = match sets(UNCLEAN) {
+            true => election_of(value(UNCLEAN)),
+            false => self.election,
+        };
+        let min_isr = match sets(MIN_ISR) {
+            true => min_isr_of(value(MIN_ISR)),
+            false => self.min_isr,
+        };
+        TopicRules {
             election,
-            min_isr: min_isr(image, settings, topic),
+            min_isr: min_isr.min(replication_factor(topic)),
         }
     }
 }
@@ -99,16 +119,31 @@ impl TopicRules {
 const UNCLEAN: &str = "unclean.leader.election.enable";
 const MIN_ISR: &str = "min.insync.replicas";
 
+fn election_of(unclean: Option<String>) -> Election {
+    if unclean.is_some_and(|value| value.eq_ignore_ascii_case("true")) {
+        Election::Unclean
+    } else {
+        Election::Online
+    }
+}
+
+fn min_isr_of(value: Option<String>) -> usize {
+    value
+        .and_then(|value| value.trim().parse().ok())
+        .unwrap_or(1)
+}
+
+fn replication_factor(topic: TopicRef<'_>) -> usize {
+    topic
+        .partition(PartitionId(0))
+        .map_or(1, |it| it.replicas().len())
+}
+
 /// The effective min.insync.replicas of a topic: never more than its replication factor.
 #[must_use]
 pub(super) fn min_isr(image: &Image, settings: &Settings, topic: TopicRef<'_>) -> usize {
-    let configured = effective_value(image, settings, topic.name(), MIN_ISR)
-        .and_then(|value| value.trim().parse::<usize>().ok())
-        .unwrap_or(1);
-    let factor = topic
-        .partition(PartitionId(0))
-        .map_or(1, |it| it.replicas().len());
-    configured.min(factor)
+    let cluster = ClusterRules::of(image, settings);
+    cluster.of_topic(image, settings, topic).min_isr
 }
 
 /// The broker is fenced: it leaves every in-sync set, then its registration changes.

@@ -1,7 +1,7 @@
 //! Threads, channels, clock, signals and shutdown order: what ties the rooms together.
 //!
 //! One core thread runs the node, two disk threads belong to `storage`, two tokio workers own the
-//! sockets. Start: directories, snapshot, listeners, core, then the listeners serve. Stop: the node
+//! sockets. Start: directories, listeners, snapshot, core, then the listeners serve. Stop: the node
 //! gives up leadership and the disk is closed, then the listeners.
 
 mod clock;
@@ -9,6 +9,7 @@ mod core;
 mod parts;
 mod place;
 mod snapshot;
+mod thread;
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -17,15 +18,17 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::oneshot;
 
 use self::clock::Clock;
 use self::core::{Core, CoreClient, End, Message};
 use self::snapshot::Loader;
+use self::thread::CoreThread;
 use crate::config::{Config, Sockets};
+use crate::image::Image;
 use crate::node::{Event, Node};
 use crate::server::{self, Listening};
 use crate::storage::directory::{self, DirectoryOptions, Opened, PARTITION_DIR};
+use crate::types::Offset;
 
 /// How long answers under way may take to leave when the process stops.
 const STOP_PATIENCE: Duration = Duration::from_secs(5);
@@ -53,7 +56,18 @@ pub fn run(config: &Config, file: &Path, accept_lost_vote: bool) -> Result<(), S
     runtime.spawn(pass_on_snapshot_signal(snapshot_asked, sender.clone()));
     let mut sockets = config.sockets.clone();
     sockets.connections_max = sockets.connections_max.min(connections_max);
-    runtime.block_on(serve(config, &sockets, opened, (sender, messages), clock))
+    let (thread, seat) = thread::seat();
+    let channel = (sender, messages);
+    let serve = || runtime.block_on(serve(config, &sockets, opened, channel, thread, clock));
+    std::thread::scope(|scope| {
+        let serving = std::thread::Builder::new()
+            .name("kraftd-serve".to_owned())
+            .spawn_scoped(scope, serve)
+            .map_err(|error| format!("the serving thread cannot be started: {error}"))?;
+        seat.run();
+        let ended = serving.join();
+        ended.unwrap_or_else(|_| Err("stopped: a thread panicked, which is a bug".to_owned()))
+    })
 }
 
 fn open(
@@ -85,6 +99,7 @@ async fn serve(
     sockets: &Sockets,
     opened: Opened,
     (sender, messages): (Sender<Message>, Receiver<Message>),
+    thread: CoreThread,
     clock: Clock,
 ) -> Result<(), String> {
     let mut interrupt = listen(SignalKind::interrupt())?;
@@ -93,7 +108,8 @@ async fn serve(
         .await
         .map_err(|error| error.to_string())?;
     let addresses = ports(&listening);
-    let built = parts::build(config, &opened, &addresses, clock)?;
+    let image = newest_image(config, &opened, &thread).await?;
+    let built = parts::build(config, &opened, image, &addresses, clock)?;
     parts::log_start(config, &opened, &built);
     let settings = Arc::new(built.settings.clone());
     let requests_max = sockets.queued_requests_max as usize;
@@ -111,7 +127,7 @@ async fn serve(
         },
         waiting: HashMap::new(),
     };
-    let mut ended = start_core(core)?;
+    let mut ended = thread.run(move || core.run());
     let mut server = listening.serve(Arc::new(client), settings).await;
     tracing::info!("kraftd started");
     let end = tokio::select! {
@@ -145,6 +161,25 @@ async fn serve(
     }
 }
 
+/// The image of the newest snapshot and its end; without a snapshot, the empty one and 0.
+///
+/// # Errors
+/// One sentence: the snapshot holds something that cannot be replayed.
+async fn newest_image(
+    config: &Config,
+    opened: &Opened,
+    thread: &CoreThread,
+) -> Result<(Image, Offset), String> {
+    let newest = opened.recovered.snapshots.last().copied();
+    let dir = config.metadata_log_dir.join(PARTITION_DIR);
+    let loaded = thread.run(move || match newest {
+        Some(id) => snapshot::load(&dir, id).map(|image| (image, id.offset)),
+        None => Ok((Image::empty(), Offset::ZERO)),
+    });
+    let loaded = loaded.await;
+    loaded.map_err(|_| "a snapshot's load ended by a panic, which is a bug")?
+}
+
 fn listen(kind: SignalKind) -> Result<tokio::signal::unix::Signal, String> {
     signal(kind).map_err(|error| format!("signals cannot be received: {error}"))
 }
@@ -175,20 +210,6 @@ fn ports(listening: &Listening) -> HashMap<String, u16> {
     bound
         .map(|(name, address)| (name.to_owned(), address.port()))
         .collect()
-}
-
-/// Starts the core thread. What comes back is an error when the thread panicked.
-fn start_core(core: Core) -> Result<oneshot::Receiver<End>, String> {
-    let (sender, ended) = oneshot::channel();
-    std::thread::Builder::new()
-        .name("kraftd-core".to_owned())
-        .spawn(move || {
-            let end = core.run();
-            // Nobody is left to hear it only when the process is ending anyway.
-            let _ = sender.send(end);
-        })
-        .map_err(|error| format!("the core thread cannot be started: {error}"))?;
-    Ok(ended)
 }
 
 /// Takes as many file descriptors as the system allows, and says how many connections they are

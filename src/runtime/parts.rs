@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, HashMap};
 
 use super::clock::Clock;
-use super::snapshot;
 use crate::config::{self, Config};
 use crate::controller::Settings;
 use crate::controller::register_controller::{self, Registration};
@@ -11,7 +10,7 @@ use crate::image::Image;
 use crate::node::{Held, Parts, RetentionRules, SnapshotRules};
 use crate::raft::{Boot, Raft, RaftConfig, VoterNode};
 use crate::records::{ControllerEndpoint, FeatureLevelRecord, Record, VersionedRecord};
-use crate::storage::directory::{Opened, PARTITION_DIR};
+use crate::storage::directory::Opened;
 use crate::types::features::{self, KRAFT_VERSION, METADATA_VERSION, MetadataVersion};
 use crate::types::ids::base64url;
 use crate::types::{NodeId, Offset, ReplicaKey, Uuid};
@@ -19,25 +18,19 @@ use crate::types::{NodeId, Offset, ReplicaKey, Uuid};
 /// kraft.version levels that this release supports, both inclusive (KIP-853).
 const KRAFT_VERSIONS: (u16, u16) = (0, 1);
 
-/// Builds everything that [`crate::node::Node::new`] wants; `ports` are those that the listeners
-/// are bound to.
+/// Builds everything that [`crate::node::Node::new`] wants; the image comes with its end, `ports`
+/// are those that the listeners are bound to.
 ///
 /// # Errors
-/// One sentence: the newest snapshot holds something that cannot be replayed.
+/// One sentence: the voters are not those that this release can run with.
 pub(super) fn build(
     config: &Config,
     opened: &Opened,
+    (image, image_end): (Image, Offset),
     ports: &HashMap<String, u16>,
     clock: Clock,
 ) -> Result<Parts, String> {
     let endpoints = endpoints(config, ports);
-    let (image, image_end) = match opened.recovered.snapshots.last() {
-        Some(&id) => {
-            let dir = config.metadata_log_dir.join(PARTITION_DIR);
-            (snapshot::load(&dir, id)?, id.offset)
-        }
-        None => (Image::empty(), Offset::ZERO),
-    };
     let settings = settings(config, opened);
     let seed = Uuid::new_v4().as_u64_pair().0;
     let raft = Raft::new(

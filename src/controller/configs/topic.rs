@@ -303,6 +303,14 @@ pub fn effective_value(
         .value
 }
 
+/// The effective value of one key for topics that do not set it, as text.
+#[must_use]
+pub fn cluster_value(image: &Image, settings: &Settings, name: &str) -> Option<String> {
+    Layers::of(image, settings)
+        .effective(definition(name)?, None)
+        .value
+}
+
 /// `min.insync.replicas` as the file has it, or the default: what becomes the cluster's value when
 /// eligible leader replicas are switched on.
 #[must_use]
