@@ -5,6 +5,7 @@
 mod answers;
 mod changes;
 mod codec;
+mod commands;
 mod fixture;
 mod fsck;
 mod image;

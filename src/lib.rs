@@ -40,6 +40,9 @@
 //! HTTP and metrics (in `observe`), outgoing connections to other voters, TLS and SASL:
 //! the rooms and files for them come with the work. README says what that means for operators.
 
+// A stdout that is closed or full is an answer, not a panic: `cli::report` prints.
+#![cfg_attr(not(test), warn(clippy::print_stdout, clippy::print_stderr))]
+
 pub mod cli;
 pub mod config;
 pub mod controller;

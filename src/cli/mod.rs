@@ -16,7 +16,6 @@ mod start;
 mod state;
 mod storage_tool;
 
-use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -144,15 +143,15 @@ pub fn main() -> ExitCode {
 }
 
 fn check(args: &CheckArgs) -> ExitCode {
-    let mut out = std::io::stdout().lock();
     let CheckArgs {
         file,
         overrides,
         strict,
         json,
     } = args;
-    match check_config::check_config(file, overrides, *strict, *json, &mut out) {
-        Ok(code) => ExitCode::from(code),
+    let mut text = Vec::new();
+    match check_config::check_config(file, overrides, *strict, *json, &mut text) {
+        Ok(code) => report::print_found(ExitCode::from(code), &text),
         Err(error) => refuse(&format!("the findings cannot be printed: {error}")),
     }
 }
@@ -169,19 +168,12 @@ fn verify(args: &FsckArgs) -> ExitCode {
         Err(sentence) => return refuse(&sentence),
     };
     drop(bar);
-    match std::io::stdout().write_all(&text) {
-        // A reader that went away (`| head`) has what it wanted.
-        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
-            refuse(&format!("the findings cannot be printed: {error}"))
-        }
-        _ => ExitCode::from(code),
-    }
+    report::print_found(ExitCode::from(code), &text)
 }
 
 /// Says on stderr why nothing was done.
 fn refuse(reason: &str) -> ExitCode {
-    // Where nobody reads stderr, the exit code still tells.
-    let _ = writeln!(std::io::stderr(), "kraftd: {reason}");
+    report::note(reason);
     ExitCode::FAILURE
 }
 

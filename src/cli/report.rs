@@ -48,12 +48,28 @@ pub(super) fn note(text: &str) {
     let _ = writeln!(io::stderr(), "kraftd: {text}");
 }
 
+/// Says a sentence on stderr as it is, for tools whose texts scripts may look for.
+pub(super) fn complain(sentence: &str) {
+    // Where nobody reads stderr, the exit code still tells.
+    let _ = writeln!(io::stderr(), "{sentence}");
+}
+
 /// Writes to stdout. A reader that went away (`| head`) has what it wanted.
 pub(super) fn print(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> ExitCode {
+    print_then(ExitCode::SUCCESS, write)
+}
+
+/// Writes to stdout; the exit code is then `code`, unless that failed.
+fn print_then(code: ExitCode, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> ExitCode {
     let mut out = BufWriter::new(io::stdout().lock());
     match write(&mut out).and_then(|()| out.flush()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
+        Ok(()) => code,
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => code,
         Err(error) => super::refuse(&format!("the result cannot be printed: {error}")),
     }
+}
+
+/// Writes what was found to stdout; the exit code is then `code`, unless that failed.
+pub(super) fn print_found(code: ExitCode, text: &[u8]) -> ExitCode {
+    print_then(code, |out| out.write_all(text))
 }

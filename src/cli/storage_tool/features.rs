@@ -16,20 +16,26 @@ pub(crate) fn version_mapping(args: &MappingArgs) -> ExitCode {
             MetadataVersion::from_version_string(text, true).map(|level| (level, text.clone()))
         }
     };
-    ended(mapping.map(|(level, text)| {
-        println!("{METADATA_VERSION}={} ({text})", level.level());
-        for feature in &FEATURES {
-            println!("{}={}", feature.name, feature.default_level(level));
-        }
-    }))
+    let (level, text) = match mapping {
+        Ok(found) => found,
+        Err(sentence) => return ended("", Err(sentence)),
+    };
+    let mut lines = format!("{METADATA_VERSION}={} ({text})\n", level.level());
+    for feature in &FEATURES {
+        lines += &format!("{}={}\n", feature.name, feature.default_level(level));
+    }
+    ended(&lines, Ok(()))
 }
 
 /// Prints what each named level needs.
 pub(crate) fn feature_dependencies(args: &DependenciesArgs) -> ExitCode {
-    ended(args.feature.iter().try_for_each(|text| {
-        println!("{}", dependencies(text)?);
+    let mut lines = String::new();
+    let result = args.feature.iter().try_for_each(|text| {
+        lines += &dependencies(text)?;
+        lines.push('\n');
         Ok(())
-    }))
+    });
+    ended(&lines, result)
 }
 
 fn dependencies(text: &str) -> Result<String, String> {

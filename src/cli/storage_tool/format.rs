@@ -7,7 +7,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::features::{Levels, QuorumKind};
 use super::voters::{self, Voter};
-use super::{FormatArgs, ended, info, scram};
+use super::{FormatArgs, ended, info, report, scram};
 use crate::config::{Config, Role};
 use crate::records::{Record, VersionedRecord};
 use crate::storage::directory::{PARTITION_DIR, random_id};
@@ -18,7 +18,10 @@ use crate::types::{NodeId, OffsetAndEpoch, Timestamp, Uuid};
 
 /// Formats what is not formatted yet.
 pub(crate) fn format(args: &FormatArgs) -> ExitCode {
-    ended(args.config.load().and_then(|config| run(args, &config)))
+    let mut told = String::new();
+    let config = args.config.load();
+    let result = config.and_then(|config| run(args, &config, &mut told));
+    ended(&told, result)
 }
 
 /// What is written, decided before anything is.
@@ -30,14 +33,16 @@ struct Plan {
     metadata_directory: Uuid,
 }
 
-fn run(args: &FormatArgs, config: &Config) -> Result<(), String> {
+/// What is done is told in lines of `told`.
+fn run(args: &FormatArgs, config: &Config, told: &mut String) -> Result<(), String> {
     let plan = plan(args, config)?;
-    let Some(todo) = unformatted(args, config)? else {
-        println!("All of the log directories are already formatted.");
+    let Some(todo) = unformatted(args, config, told)? else {
+        *told += "All of the log directories are already formatted.\n";
         return Ok(());
     };
-    println!("Bootstrap metadata: {}", describe(&plan));
+    *told += &format!("Bootstrap metadata: {}\n", describe(&plan));
     for dir in todo {
+        *told += &formatting(&dir, config, &plan);
         format_one(&dir, args, config, &plan)?;
     }
     Ok(())
@@ -105,17 +110,18 @@ fn plan(args: &FormatArgs, config: &Config) -> Result<Plan, String> {
 }
 
 /// The directories to format; `None` when there is none.
-fn unformatted(args: &FormatArgs, config: &Config) -> Result<Option<Vec<PathBuf>>, String> {
+fn unformatted(
+    args: &FormatArgs,
+    config: &Config,
+    told: &mut String,
+) -> Result<Option<Vec<PathBuf>>, String> {
     let mut todo = Vec::new();
     let mut formatted = 0;
     for dir in info::directories(config) {
         let path = dir.join(META_PROPERTIES_FILE);
         match MetaProperties::read(&path) {
             Ok(None) if dir.exists() && !dir.is_dir() => {
-                println!(
-                    "I/O error trying to read log directory {}. Ignoring...",
-                    dir.display()
-                );
+                *told += &ignored(&dir);
             }
             Ok(None) => todo.push(dir),
             Ok(Some(_)) if !args.ignore_formatted => {
@@ -130,11 +136,8 @@ fn unformatted(args: &FormatArgs, config: &Config) -> Result<Option<Vec<PathBuf>
                 formatted += 1;
             }
             Err(fault) => {
-                println!(
-                    "I/O error trying to read log directory {}. Ignoring...",
-                    dir.display()
-                );
-                eprintln!("{fault}");
+                *told += &ignored(&dir);
+                report::complain(&fault.sentence);
             }
         }
     }
@@ -143,6 +146,13 @@ fn unformatted(args: &FormatArgs, config: &Config) -> Result<Option<Vec<PathBuf>
         (true, 0) => Err("No available log directories to format.".to_owned()),
         (true, _) => Ok(None),
     }
+}
+
+fn ignored(dir: &Path) -> String {
+    format!(
+        "I/O error trying to read log directory {}. Ignoring...\n",
+        dir.display()
+    )
 }
 
 /// A directory that is left as it is must at least belong to the same node.
@@ -183,7 +193,8 @@ fn check_identity(
     Ok(())
 }
 
-fn format_one(dir: &Path, args: &FormatArgs, config: &Config, plan: &Plan) -> Result<(), String> {
+/// The line about the directory that is formatted next.
+fn formatting(dir: &Path, config: &Config, plan: &Plan) -> String {
     let metadata = *dir == config.metadata_log_dir;
     let own_voter = plan
         .voters
@@ -196,10 +207,14 @@ fn format_one(dir: &Path, args: &FormatArgs, config: &Config, plan: &Plan) -> Re
         None => "metadata directory",
     };
     let level = plan.levels.metadata_version.name();
-    println!(
-        "Formatting {kind} {} with metadata.version {level}.",
+    format!(
+        "Formatting {kind} {} with metadata.version {level}.\n",
         dir.display()
-    );
+    )
+}
+
+fn format_one(dir: &Path, args: &FormatArgs, config: &Config, plan: &Plan) -> Result<(), String> {
+    let metadata = *dir == config.metadata_log_dir;
     std::fs::create_dir_all(dir)
         .map_err(|error| format!("Unable to create {}: {error}", dir.display()))?;
     if metadata && config.roles.contains(&Role::Controller) {

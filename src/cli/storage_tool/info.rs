@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use super::{ConfigArg, ended};
+use super::{ConfigArg, ended, report};
 use crate::config::Config;
 use crate::storage::meta_properties::{META_PROPERTIES_FILE, MetaProperties};
 use crate::types::ids::base64url;
@@ -13,19 +13,19 @@ use crate::types::ids::base64url;
 pub(crate) fn info(args: &ConfigArg) -> ExitCode {
     let config = match args.load() {
         Ok(config) => config,
-        Err(sentence) => return ended(Err(sentence)),
+        Err(sentence) => return ended("", Err(sentence)),
     };
     let found = Found::of(&config);
-    list("Found log director", ["y:", "ies:"], &found.directories);
+    let mut text = list("Found log director", ["y:", "ies:"], &found.directories);
     if let Some(meta) = &found.first {
-        println!("Found metadata: {}\n", describe(meta));
+        text += &format!("Found metadata: {}\n\n", describe(meta));
     }
-    list("Found problem", [":", "s:"], &found.problems);
-    if found.problems.is_empty() {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    }
+    text += &list("Found problem", [":", "s:"], &found.problems);
+    let code = match found.problems.is_empty() {
+        true => ExitCode::SUCCESS,
+        false => ExitCode::FAILURE,
+    };
+    report::print_found(code, text.as_bytes())
 }
 
 /// All log directories of a file, sorted.
@@ -87,15 +87,12 @@ impl Found {
     }
 }
 
-fn list(title: &str, [one, many]: [&str; 2], lines: &[String]) {
+fn list(title: &str, [one, many]: [&str; 2], lines: &[String]) -> String {
     if lines.is_empty() {
-        return;
+        return String::new();
     }
-    println!("{title}{}", if lines.len() == 1 { one } else { many });
-    for line in lines {
-        println!("  {line}");
-    }
-    println!();
+    let end = if lines.len() == 1 { one } else { many };
+    format!("{title}{end}\n  {}\n\n", lines.join("\n  "))
 }
 
 fn describe(meta: &MetaProperties) -> String {

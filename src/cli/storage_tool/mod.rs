@@ -12,6 +12,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 
+use super::report;
 use crate::config::{self, Config, Purpose};
 use crate::storage::directory::random_id;
 use crate::types::ids::base64url;
@@ -101,17 +102,20 @@ impl ConfigArg {
 
 /// Prints a new id.
 pub(super) fn random_uuid() -> ExitCode {
-    println!("{}", base64url(random_id()));
-    ExitCode::SUCCESS
+    ended(&format!("{}\n", base64url(random_id())), Ok(()))
 }
 
-/// The end of a command: a refusal is its sentence on stderr, as it is.
-fn ended(result: Result<(), String>) -> ExitCode {
-    match result {
+/// The end of a command: everything is done, be it only in part, before `text` is printed. A
+/// stdout that takes nothing leaves nothing half done. A refusal is its sentence on stderr, as it
+/// is.
+fn ended(text: &str, result: Result<(), String>) -> ExitCode {
+    let code = match &result {
         Ok(()) => ExitCode::SUCCESS,
-        Err(sentence) => {
-            eprintln!("{sentence}");
-            ExitCode::FAILURE
-        }
+        Err(_) => ExitCode::FAILURE,
+    };
+    let code = report::print_found(code, text.as_bytes());
+    if let Err(sentence) = result {
+        report::complain(&sentence);
     }
+    code
 }
