@@ -7,9 +7,14 @@ use std::process::{Command, Output, Stdio};
 
 use crate::fixture::fixtures;
 
+/// Runs kraftd. It ends with 124 when it waits for what never comes.
 fn run(words: &[&str], out: Stdio) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_kraftd"));
-    let child = command.args(words).stdout(out).stderr(Stdio::piped());
+    let mut command = Command::new("timeout");
+    let child = command
+        .args(["30", env!("CARGO_BIN_EXE_kraftd")])
+        .args(words)
+        .stdout(out)
+        .stderr(Stdio::piped());
     child.spawn().unwrap().wait_with_output().unwrap()
 }
 
@@ -78,4 +83,155 @@ fn no_command_panics_or_stops_half_way_when_its_output_takes_nothing() {
             assert!(dir.join("meta.properties").is_file(), "{}", dir.display());
         }
     }
+}
+
+fn copy(to: &Path) -> PathBuf {
+    let from = fixtures().join("4.4.0/lived/dynamic-stopped");
+    let inner = to.join("__cluster_metadata-0");
+    fs::create_dir_all(&inner).unwrap();
+    for (from, to) in [
+        (from.clone(), to),
+        (from.join("__cluster_metadata-0"), &*inner),
+    ] {
+        for entry in fs::read_dir(from).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_file() {
+                fs::copy(&path, to.join(path.file_name().unwrap())).unwrap();
+            }
+        }
+    }
+    inner
+}
+
+fn told(words: &[&str]) -> (i32, String, String) {
+    let ended = run(words, Stdio::piped());
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let code = ended.status.code().expect("no signal");
+    (code, text(&ended.stdout), text(&ended.stderr))
+}
+
+/// Makes something of a name that is no file.
+type Make = fn(&Path);
+
+const NO_FILES: [(&str, Make); 3] = [
+    ("a pipe", |path| {
+        let (fifo, mode) = (rustix::fs::FileType::Fifo, rustix::fs::Mode::RWXU);
+        rustix::fs::mknodat(rustix::fs::CWD, path, fifo, mode, 0).unwrap();
+    }),
+    ("a device", |path| {
+        std::os::unix::fs::symlink("/dev/zero", path).unwrap()
+    }),
+    ("a directory", |path| fs::create_dir(path).unwrap()),
+];
+
+#[test]
+fn what_has_a_files_name_and_is_no_file_is_told_and_not_waited_for() {
+    let names = [
+        "meta.properties",
+        ".lock",
+        "__cluster_metadata-0/quorum-state",
+        "__cluster_metadata-0/kraftd-commit",
+        "__cluster_metadata-0/leader-epoch-checkpoint",
+        "__cluster_metadata-0/partition.metadata",
+        "__cluster_metadata-0/00000000000000000000.index",
+        "__cluster_metadata-0/00000000000000000000.timeindex",
+        "__cluster_metadata-0/00000000000000000000.log",
+        "__cluster_metadata-0/00000000000000009999.log",
+        "__cluster_metadata-0/00000000000000000100-0000000001.checkpoint",
+    ];
+    for (name, (kind, make)) in names.iter().flat_map(|name| NO_FILES.map(|it| (name, it))) {
+        let root = tempfile::tempdir().unwrap();
+        copy(root.path());
+        let path = root.path().join(name);
+        drop(fs::remove_file(&path));
+        make(&path);
+        let root = root.path().to_str().unwrap();
+        let (code, out, err) = told(&["fsck", root]);
+        assert_eq!(code, 2, "{name} {kind}: {out}{err}");
+        assert!(
+            out.contains(&format!("{name} is {kind}")),
+            "{name} {kind}: {out}"
+        );
+        let is_metadata = name.ends_with(".log") || name.ends_with(".checkpoint");
+        for command in ["state", "dump"] {
+            let (code, out, err) = told(&[command, root]);
+            assert_eq!(
+                code,
+                i32::from(is_metadata),
+                "{command} {name} {kind}: {err}"
+            );
+            assert!(!out.is_empty(), "{command} {name} {kind}: {err}");
+            assert_eq!(
+                err.contains(&format!("{name} is {kind}")),
+                is_metadata,
+                "{name} {err}"
+            );
+        }
+    }
+}
+
+#[test]
+fn nothing_is_not_shown_where_something_cannot_be_read() {
+    let root = tempfile::tempdir().unwrap();
+    let partition = copy(root.path());
+    let good = fs::read(partition.join("00000000000000000261-0000000002.checkpoint")).unwrap();
+    let files: [(&str, &[u8]); 6] = [
+        ("00000000000000000000.log", b"just a text\nof two lines\n"),
+        ("00000000000000000000.log", &[0xa5; 3000]),
+        ("x.log", &[0; 100]),
+        (
+            "00000000000000000261-0000000002.checkpoint",
+            &good[..good.len() - 1],
+        ),
+        ("00000000000000000261-0000000002.checkpoint", &good[..40]),
+        ("00000000000000000261-0000000002.checkpoint", b""),
+    ];
+    for (name, bytes) in files {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join(name);
+        fs::write(&path, bytes).unwrap();
+        let path = path.to_str().unwrap();
+        for words in [
+            &["state", path][..],
+            &["diff", path, path],
+            &["diff", path, "--from", "0"],
+        ] {
+            let (code, out, err) = told(words);
+            assert_eq!((code, out.as_str()), (1, ""), "{words:?}: {err}");
+            assert!(err.contains(name), "{words:?}: {err}");
+        }
+    }
+    // Without its segments, what a directory held is not all there.
+    fs::remove_file(partition.join("00000000000000000000.log")).unwrap();
+    let (code, out, err) = told(&["state", root.path().to_str().unwrap()]);
+    assert_eq!(code, 1, "{err}");
+    assert!(
+        err.contains("no segment (*.log)") && !out.is_empty(),
+        "{err}"
+    );
+}
+
+#[test]
+fn what_is_said_of_a_directory_is_not_said_of_the_file_that_was_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let (config, [one, _]) = config(dir.path());
+    let id = "MkU3OEVBNTcwNTJENDM2Qg";
+    let config = config.to_str().unwrap();
+    assert_eq!(
+        told(&["format", "-c", config, "-t", id, "--standalone"]).0,
+        0
+    );
+    let name = "00000000000000000000-0000000000.checkpoint";
+    let path = one.join("__cluster_metadata-0").join(name);
+    let hint = "name that file to see it";
+    let (code, _, err) = told(&["state", one.to_str().unwrap()]);
+    assert_eq!((code, err.contains(hint)), (0, true), "{err}");
+    let (code, out, err) = told(&["state", path.to_str().unwrap()]);
+    assert_eq!((code, err.as_str()), (0, ""));
+    assert!(out.contains("features"), "{out}");
+    fs::remove_file(&path).unwrap();
+    let empty = path.parent().unwrap().to_str().unwrap();
+    let (code, out, err) = told(&["dump", empty]);
+    assert_eq!((code, out.as_str()), (1, ""), "{err}");
+    assert!(err.contains("neither a segment"), "{err}");
 }

@@ -1,6 +1,6 @@
 //! The image at a point of the past: what a checkpoint and the log behind it add up to.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use jiff::civil;
@@ -11,6 +11,7 @@ use crate::image::Image;
 use crate::observe::{Provenance, iso_time};
 use crate::storage::commit_file::{self, COMMIT_FILE, Found};
 use crate::storage::directory::PARTITION_DIR;
+use crate::storage::quorum_state::QUORUM_STATE_FILE;
 use crate::storage::reader::{DamageKind, Role, Source, SourceKind, Target};
 use crate::types::{Offset, Timestamp};
 
@@ -109,11 +110,18 @@ pub(super) fn load(path: &Path, At(target): At) -> Result<Past, String> {
     for fault in replay.skipped() {
         notes.push(format!("left aside: {}", fault.sentence));
     }
-    let mut lacks_records = false;
+    for fault in &source.unusable {
+        notes.push(format!("left aside: {}", fault.sentence));
+    }
+    let mut lacks_records = !source.unusable.is_empty() && !matches!(target, Target::Offset(_));
     if let Some(damage) = replay.damage() {
         let is_torn = damage.kind == DamageKind::TornTail;
+        let is_file = matches!(source.kind, SourceKind::Segment | SourceKind::Checkpoint);
+        if replay.newest().is_none() && (is_file || !is_torn) {
+            return Err(format!("nothing can be read: {}.", damage.sentence));
+        }
         // Who asks for an offset and gets it lacks nothing.
-        lacks_records = !is_torn && !matches!(target, Target::Offset(_));
+        lacks_records |= !is_torn && !matches!(target, Target::Offset(_));
         let kind = match is_torn {
             true => "the log ends torn",
             false => "records behind that are missing",
@@ -131,6 +139,10 @@ pub(super) fn load(path: &Path, At(target): At) -> Result<Past, String> {
             provenance.offset
         ));
     }
+    if let Some(note) = without_log(&source, provenance) {
+        lacks_records |= took_part(&source) && !matches!(target, Target::Offset(_));
+        notes.push(note);
+    }
     notes.extend(about(&source, target, &image, provenance));
     let image = image.settled().clone();
     Ok(Past {
@@ -141,10 +153,52 @@ pub(super) fn load(path: &Path, At(target): At) -> Result<Past, String> {
     })
 }
 
+const fn is_directory(source: &Source) -> bool {
+    matches!(
+        source.kind,
+        SourceKind::LogDirectory | SourceKind::PartitionDirectory
+    )
+}
+
+/// Whether the node of this directory ever was in a quorum.
+fn took_part(source: &Source) -> bool {
+    let known = |path: &PathBuf| {
+        let name = path.file_name();
+        name.is_some_and(|name| name == QUORUM_STATE_FILE || name == COMMIT_FILE)
+    };
+    source.others.iter().any(known)
+}
+
+/// What to know about a directory without a segment, or without a record.
+fn without_log(source: &Source, provenance: Provenance) -> Option<String> {
+    if !is_directory(source) {
+        return None;
+    }
+    let place = source.path.display();
+    if !source.segments.is_empty() {
+        let is_new = provenance.offset < Offset::ZERO;
+        return is_new.then(|| format!("the log in {place} holds no record"));
+    }
+    Some(if took_part(source) {
+        format!(
+            "no segment (*.log) is in {place}, although this node took part in a quorum: the \
+             records behind the newest checkpoint are gone"
+        )
+    } else if provenance.offset >= Offset::ZERO {
+        format!("no segment (*.log) is in {place}: shown is its newest checkpoint")
+    } else if source.files().next().is_some() {
+        format!(
+            "{place} holds no log yet; what formatting left for the first start is in its \
+             checkpoint: name that file to see it"
+        )
+    } else {
+        format!("{place} is empty: neither a segment (*.log) nor a checkpoint is there")
+    })
+}
+
 /// What to know about an undamaged source.
 fn about(source: &Source, target: Target, image: &Image, provenance: Provenance) -> Vec<String> {
     let mut notes = Vec::new();
-    let place = source.path.display();
     if let Some(begin) = image.open_transaction() {
         let named = image
             .open_transaction_name()
@@ -156,23 +210,13 @@ fn about(source: &Source, target: Target, image: &Image, provenance: Provenance)
             named.unwrap_or_default()
         ));
     }
-    let is_directory = matches!(
-        source.kind,
-        SourceKind::LogDirectory | SourceKind::PartitionDirectory
-    );
-    if is_directory && provenance.offset < Offset::ZERO {
-        notes.push(format!(
-            "{place} holds no log yet; what formatting left for the first start is in its \
-             checkpoint: name that file to see it"
-        ));
-    }
     let known = provenance.committed;
     if target == Target::Newest && known.is_none_or(|known| known < provenance.offset) {
         let how_far = match known {
             Some(known) => format!("up to offset {known} the log is known to be committed"),
             None => "nothing here says how far the log is committed".to_owned(),
         };
-        if is_directory && provenance.offset >= Offset::ZERO {
+        if is_directory(source) && provenance.offset >= Offset::ZERO {
             notes.push(format!(
                 "{how_far}; the last records, up to offset {} ({}), may not be yet",
                 provenance.offset,

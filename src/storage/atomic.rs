@@ -1,11 +1,13 @@
 //! Files that are either wholly old or wholly new after a power cut.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, FileType, OpenOptions};
 use std::io::Write as _;
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
-use super::fault::{IoContext as _, Result};
+use rustix::io::Errno;
+
+use super::fault::{FaultKind, IoContext as _, Result, StorageFault};
 
 /// The name under which [`replace`] writes: the target's with `.tmp` behind it, as Java's.
 pub(crate) fn temporary(path: &Path) -> PathBuf {
@@ -70,13 +72,55 @@ pub(crate) fn remove(path: &Path) -> Result<()> {
     }
 }
 
+/// Opens a file, which may be absent, for reading. What has a plain file's name may be anything: a
+/// pipe would be waited for, and a device read without end.
+///
+/// # Errors
+/// `Damaged` when it is a pipe, a device, a socket or a directory; `Io` when it cannot be opened.
+pub(crate) fn open_plain(path: &Path) -> Result<Option<File>> {
+    let waits_for_nobody = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
+    let opened = OpenOptions::new()
+        .read(true)
+        .custom_flags(waits_for_nobody)
+        .open(path);
+    let file = match opened {
+        Ok(file) => file,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        // Sockets, and devices that nothing stands behind.
+        Err(error) if error.raw_os_error() == Some(Errno::NXIO.raw_os_error()) => {
+            return Err(not_plain(path, "a socket or a device"));
+        }
+        Err(error) => return Err(error).context("open", path),
+    };
+    match what_else(file.metadata().context("read", path)?.file_type()) {
+        None => Ok(Some(file)),
+        Some(what) => Err(not_plain(path, what)),
+    }
+}
+
+fn what_else(found: FileType) -> Option<&'static str> {
+    match found {
+        plain if plain.is_file() => None,
+        found if found.is_dir() => Some("a directory"),
+        found if found.is_fifo() => Some("a pipe"),
+        _ => Some("a device"),
+    }
+}
+
+fn not_plain(path: &Path, what: &str) -> StorageFault {
+    let sentence = format!(
+        "{} is {what} where a file has to be; remove or rename it.",
+        path.display()
+    );
+    StorageFault::new(FaultKind::Damaged, path, sentence)
+}
+
 /// The bytes of a file that may be absent. `limit` bounds what is read: the small files of a log
-/// directory have no business being large.
+/// directory have no business being large. See [`open_plain`] for what is no file.
 pub(crate) fn read_small(path: &Path, limit: u64) -> Result<Option<Vec<u8>>> {
     use std::io::Read as _;
-    let file = match File::open(path) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        other => other.context("open", path)?,
+    let Some(file) = open_plain(path)? else {
+        return Ok(None);
     };
     let mut bytes = Vec::new();
     file.take(limit)

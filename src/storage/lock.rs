@@ -11,10 +11,11 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use rustix::fs::{FlockOperation, fcntl_lock};
+use rustix::fs::{Access, FlockOperation, fcntl_lock};
 use rustix::io::Errno;
 use rustix::process::{Flock, FlockType, fcntl_getlk};
 
+use super::atomic;
 use super::fault::{FaultKind, IoContext as _, Result, StorageFault};
 
 /// The name of the lock file in a log directory.
@@ -64,7 +65,8 @@ impl DirLock {
 /// Whether a process, this one or another, holds `dir`. The file is neither locked nor changed.
 ///
 /// # Errors
-/// When the directory cannot be read; a lock file that this user may not open counts as held.
+/// When the directory cannot be read, or the name is not that of a file (`Damaged`); a lock file
+/// that this user may not open counts as held.
 pub fn is_held(dir: &Path) -> Result<bool> {
     let known = dir.canonicalize().context("open directory", dir)?;
     // Closing a descriptor of the file would lose a lock that this process has.
@@ -73,11 +75,12 @@ pub fn is_held(dir: &Path) -> Result<bool> {
         return Ok(true);
     }
     let path = dir.join(LOCK_FILE);
-    let file = match File::open(&path) {
-        Ok(file) => file,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(false),
-        Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => return Ok(true),
-        Err(error) => return Err(error).context("open", &path),
+    // Asked before it is opened: a lock file that this user may not open is no fault.
+    if rustix::fs::access(&path, Access::READ_OK) == Err(Errno::ACCESS) {
+        return Ok(true);
+    }
+    let Some(file) = atomic::open_plain(&path)? else {
+        return Ok(false);
     };
     let whole = Flock::from(FlockType::WriteLock);
     let holder = fcntl_getlk(&file, &whole).context("look at the lock of", &path)?;
@@ -110,6 +113,10 @@ fn lock_file(dir: &Path, path: &Path) -> Result<File> {
             .truncate(false)
             .open(path)
             .context("create", path)?;
+        if !file.metadata().context("read", path)?.is_file() {
+            let sentence = format!("{} is not a file; remove it.", path.display());
+            return Err(StorageFault::new(FaultKind::Damaged, path, sentence));
+        }
         match fcntl_lock(&file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => {}
             Err(Errno::AGAIN | Errno::ACCESS) => return Err(taken(dir)),

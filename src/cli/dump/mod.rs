@@ -86,7 +86,15 @@ pub(super) fn dump(
     let mut sources = Vec::new();
     for path in &args.paths {
         match Source::open(path) {
-            Ok(source) => sources.push(source),
+            Ok(source) => {
+                let unusable = source.unusable.iter();
+                complaints.extend(unusable.map(|fault| fault.sentence.clone()));
+                if source.files().next().is_none() {
+                    let place = path.display();
+                    complaints.push(format!("{place} holds neither a segment nor a checkpoint."));
+                }
+                sources.push(source);
+            }
             Err(fault) => complaints.push(fault.sentence),
         }
     }

@@ -16,11 +16,11 @@ mod tests;
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io;
 use std::path::{Path, PathBuf};
 
 pub use self::replay::{Covered, Refusal, Replay, Step, Target};
 pub use self::walk::{Damage, DamageKind, Item, LogWalk, Walk};
+use super::atomic;
 use super::bootstrap::BOOTSTRAP_FILE;
 use super::directory::PARTITION_DIR;
 use super::fault::{FaultKind, IoContext as _, Result, StorageFault};
@@ -88,6 +88,8 @@ pub struct Source {
     /// Everything else in the partition's directory, ascending by name: indexes, `quorum-state`,
     /// leftovers, strays.
     pub others: Vec<PathBuf>,
+    /// What has the name of a segment or of a checkpoint and is no file, each with a sentence.
+    pub unusable: Vec<StorageFault>,
 }
 
 impl Source {
@@ -165,6 +167,7 @@ impl Source {
             checkpoints: Vec::new(),
             bootstrap: None,
             others: Vec::new(),
+            unusable: Vec::new(),
         }
     }
 
@@ -179,6 +182,7 @@ impl Source {
     fn list(&mut self, dir: &Path) -> Result<bool> {
         let (mut logs, mut checkpoints) = (BTreeMap::new(), BTreeMap::new());
         self.others.clear();
+        self.unusable.clear();
         self.segments.clear();
         self.checkpoints.clear();
         if !dir.exists() {
@@ -195,19 +199,30 @@ impl Source {
             }
         }
         for (id, path) in checkpoints {
-            let Some(file) = MetadataFile::checkpoint(&path, Some(id))? else {
-                return Ok(false);
-            };
-            self.checkpoints.push(file);
+            match MetadataFile::checkpoint(&path, Some(id)) {
+                Ok(Some(file)) => self.checkpoints.push(file),
+                Ok(None) => return Ok(false),
+                Err(fault) => self.set_aside(fault)?,
+            }
         }
         // In order and behind the listing: when a segment is in it, the one before is complete.
         for (base, path) in logs {
-            let Some(file) = MetadataFile::segment(&path, Some(base))? else {
-                return Ok(false);
-            };
-            self.segments.push(file);
+            match MetadataFile::segment(&path, Some(base)) {
+                Ok(Some(file)) => self.segments.push(file),
+                Ok(None) => return Ok(false),
+                Err(fault) => self.set_aside(fault)?,
+            }
         }
         Ok(true)
+    }
+
+    /// What is no file is told beside what the others say; that a file cannot be opened is all.
+    fn set_aside(&mut self, fault: StorageFault) -> Result<()> {
+        if fault.kind != FaultKind::Damaged {
+            return Err(fault);
+        }
+        self.unusable.push(fault);
+        Ok(())
     }
 
     /// All files: `bootstrap.checkpoint`, checkpoints, segments.
@@ -283,18 +298,8 @@ impl MetadataFile {
     }
 
     fn open(path: &Path, role: Role) -> Result<Option<Self>> {
-        let gone = |error: &io::Error| error.kind() == io::ErrorKind::NotFound;
-        // Looked at before it is opened: opening a pipe would wait for a writer.
-        match std::fs::metadata(path) {
-            Ok(metadata) if metadata.is_file() => {}
-            Ok(_) => return Err(unknown(path, "is not a file")),
-            Err(error) if gone(&error) => return Ok(None),
-            Err(error) => return Err(error).context("open", path),
-        }
-        let file = match File::open(path) {
-            Ok(file) => file,
-            Err(error) if gone(&error) => return Ok(None),
-            Err(error) => return Err(error).context("open", path),
+        let Some(file) = atomic::open_plain(path)? else {
+            return Ok(None);
         };
         let bytes = file.metadata().context("read", path)?.len();
         Ok(Some(Self {

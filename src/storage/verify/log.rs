@@ -9,7 +9,7 @@ use std::path::Path;
 use super::checkpoints::{self, Loaded};
 use super::indexes::{self, IndexCheck};
 use super::records::{self, At};
-use super::{Finding, Report, Severity, State};
+use super::{Finding, Report, Severity, State, usable};
 use crate::raft::{ControlRecord, VoterNode};
 use crate::records::batch::Batch;
 use crate::records::control::ControlRecord as Wire;
@@ -186,7 +186,7 @@ impl<'a, S: State> LogCheck<'a, S> {
             Role::Segment { base } => base,
             Role::Checkpoint { .. } => Offset::ZERO,
         };
-        self.index = IndexCheck::open(&file.path, base)?;
+        self.index = usable(self.report, "index", IndexCheck::open(&file.path, base))?.flatten();
         Ok(())
     }
 
@@ -195,7 +195,10 @@ impl<'a, S: State> LogCheck<'a, S> {
             index.finish(self.report, self.facts.end);
         }
         match self.file.take() {
-            Some(file) => indexes::check_times(self.report, &file.path),
+            Some(file) => {
+                let checked = indexes::check_times(self.report, &file.path);
+                usable(self.report, "time-index", checked).map(drop)
+            }
             None => Ok(()),
         }
     }

@@ -26,7 +26,7 @@ use self::log::LogCheck;
 use super::commit_file::{self, COMMIT_FILE};
 use super::directory::PARTITION_DIR;
 use super::epoch_checkpoint::{self, EPOCH_CHECKPOINT_FILE};
-use super::fault::Result;
+use super::fault::{FaultKind, Result};
 use super::lock;
 use super::reader::Source;
 use crate::records::Record;
@@ -257,6 +257,23 @@ impl Place {
     }
 }
 
+/// What was read; `None` and a finding when what has the file's name is none.
+///
+/// # Errors
+/// Any other fault.
+fn usable<T>(report: &mut Report, check: &'static str, read: Result<T>) -> Result<Option<T>> {
+    match read {
+        Ok(value) => Ok(Some(value)),
+        Err(fault) if fault.kind == FaultKind::Damaged => {
+            let advice = "Put the file back from a copy if there is one.";
+            let finding = Finding::new(Severity::Wrong, check, &fault.path, fault.sentence);
+            report.add(finding.advise(advice));
+            Ok(None)
+        }
+        Err(fault) => Err(fault),
+    }
+}
+
 /// Verifies the log directory, or the directory `__cluster_metadata-0`, at `path`. `progress` is
 /// told how many bytes there are and how many of them were read.
 ///
@@ -272,13 +289,18 @@ pub fn verify<S: State>(path: &Path, progress: &mut dyn FnMut(u64, u64)) -> Resu
         ..Report::default()
     };
     if let Some(root) = &place.root {
-        report.in_use = lock::is_held(root)?;
+        report.in_use = usable(&mut report, "lock", lock::is_held(root))?.unwrap_or_default();
     }
     // Before the log: what it says was in the log by then. What has to be ahead of the log is read
     // behind it.
-    let mark = commit_file::read(&place.file(COMMIT_FILE))?;
-    let epochs = epoch_checkpoint::read(&place.file(EPOCH_CHECKPOINT_FILE))?;
+    let mark = commit_file::read(&place.file(COMMIT_FILE));
+    let mark = usable(&mut report, "commit-mark", mark)?.unwrap_or(commit_file::Found::Absent);
+    let epochs = epoch_checkpoint::read(&place.file(EPOCH_CHECKPOINT_FILE));
+    let epochs = usable(&mut report, "epochs", epochs)?.unwrap_or_default();
     let source = Source::open(path)?;
+    for fault in &source.unusable {
+        usable(&mut report, "file", Err::<(), _>(fault.clone()))?;
+    }
     report.log.segments = source.segments.len();
     report.log.bytes = source.segments.iter().map(|file| file.bytes).sum();
     let mut check = LogCheck::<S>::new(&source, &mut report, progress);
