@@ -209,6 +209,7 @@ fn fill(dir: &Path, cluster: &Cluster) -> Result<()> {
     let voter = voters.next().context("formatted without voters")?.key;
     let options = OpenOptions {
         dir: partition.clone(),
+        node_id: Some(voter.id),
         cluster_id: meta.cluster_id.clone().context("no cluster.id")?,
         segment_bytes: 1 << 30,
         segment_ms: i64::MAX,

@@ -142,10 +142,10 @@ mod tests {
     }
 
     #[test]
-    fn a_changed_byte_is_refused_or_was_of_no_meaning() {
+    fn a_changed_byte_is_refused() {
         let id = OffsetAndEpoch {
             offset: Offset(64),
-            epoch: Epoch(1),
+            epoch: Epoch(0),
         };
         let recorded = concat!(
             env!("CARGO_MANIFEST_DIR"),
@@ -156,29 +156,19 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = snapshot::path(dir.path(), id);
         std::fs::write(&path, &good).unwrap();
-        let image = load(dir.path(), id).unwrap();
-        let mut accepted = 0;
+        load(dir.path(), id).unwrap();
         for at in 0..good.len() {
             for mask in [0x01, 0x80, 0xff] {
                 let mut bytes = good.clone();
                 bytes[at] ^= mask;
                 std::fs::write(&path, &bytes).unwrap();
-                match load(dir.path(), id) {
-                    // An epoch, which no checksum covers and nobody reads.
-                    Ok(other) => {
-                        assert!(other == image, "byte {at}");
-                        accepted += 1;
-                    }
-                    Err(sentence) => {
-                        assert!(sentence.contains(path.to_str().unwrap()), "{sentence}");
-                        assert!(!sentence.contains('\n'), "{sentence}");
-                    }
-                }
+                // The epoch of a batch, which no checksum covers, is in the name too.
+                let sentence = load(dir.path(), id).expect_err("must be refused");
+                assert!(sentence.contains(path.to_str().unwrap()), "{sentence}");
+                assert!(!sentence.contains('\n'), "{sentence}");
             }
             std::fs::write(&path, &good[..at]).unwrap();
             assert!(load(dir.path(), id).is_err(), "cut at {at}");
         }
-        // Four bytes a batch.
-        assert!(accepted <= 3 * 4 * 3, "{accepted}");
     }
 }

@@ -77,6 +77,7 @@ pub fn open(
         .collect::<Result<Vec<_>>>()?;
     let partition = OpenOptions {
         dir: options.metadata_log_dir.join(PARTITION_DIR),
+        node_id: Some(options.node_id),
         cluster_id: checked.cluster_id.clone(),
         segment_bytes: options.segment_bytes,
         segment_ms: options.segment_ms,

@@ -31,6 +31,7 @@ mod recovery;
 mod scan;
 mod segment;
 pub mod snapshot;
+mod takeover;
 #[cfg(test)]
 mod testing;
 pub mod verify;

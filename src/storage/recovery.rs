@@ -9,7 +9,9 @@
 //!   and below the offset at which the log was closed cleanly (a `.snapshot` file names it);
 //! - a log that has records needs its `quorum-state`, else this node could vote twice in an epoch;
 //! - a log that does not begin at 0 needs a snapshot;
-//! - a damaged snapshot is left aside only if an older one, or the log from 0, covers it.
+//! - a damaged snapshot is left aside only if an older one, or the log from 0, covers it;
+//! - a snapshot ahead of the log takes its place only if a leader can have sent it ([`takeover`]),
+//!   and proves that bad bytes below its end are no torn tail.
 
 pub(crate) mod segments;
 #[cfg(test)]
@@ -30,6 +32,7 @@ use super::partition_metadata::{self, PARTITION_METADATA_FILE};
 use super::quorum_state::{self, QUORUM_STATE_FILE};
 use super::segment::{Segment, cut, log_path};
 use super::snapshot::{self, SnapshotFile, Summary};
+use super::takeover::{self, Node};
 use super::{HeldSnapshot, Recovered};
 use crate::raft::{ControlRecord, QuorumState};
 use crate::types::{Epoch, NodeId, Offset, OffsetAndEpoch, Uuid};
@@ -39,6 +42,8 @@ use crate::types::{Epoch, NodeId, Offset, OffsetAndEpoch, Uuid};
 pub struct OpenOptions {
     /// The directory `__cluster_metadata-0`; created if absent.
     pub dir: PathBuf,
+    /// This node's id, if it is known.
+    pub node_id: Option<NodeId>,
     /// The cluster's id, compared with the one that the directory remembers.
     pub cluster_id: String,
     /// `metadata.log.segment.bytes`.
@@ -93,6 +98,9 @@ pub(crate) fn examine(options: &OpenOptions) -> Result<Plan> {
             log.end
         );
         return Err(rot(&log_path(dir, base), &what));
+    }
+    if let Some((id, Some(summary))) = snapshots.last() {
+        check_ahead(options, &log, quorum_state.as_ref(), (*id, summary))?;
     }
     check_reach(dir, &listing, &log, restart_at, &mark)?;
     check_vote(dir, &log, quorum_state.as_ref())?;
@@ -220,6 +228,7 @@ fn choose_snapshots(
         .copied()
         .filter(|id| *id != OffsetAndEpoch::BOOTSTRAP && id.offset >= log.start)
         .collect();
+    ids.retain(|id| !is_stranger(dir, *id, log));
     let mut summary = None;
     while let Some(newest) = ids.last().copied() {
         let path = snapshot::path(dir, newest);
@@ -257,6 +266,25 @@ fn choose_snapshots(
     Ok(ids.into_iter().enumerate().map(with).collect())
 }
 
+/// Whether the log has another epoch where the snapshot ends: then that is of another log. One of
+/// a later epoch than the log's may take its place.
+fn is_stranger(dir: &Path, id: OffsetAndEpoch, log: &FoundLog) -> bool {
+    let Some(epoch) = log.epoch_at(id.offset.prev()) else {
+        return false;
+    };
+    let is_stranger = epoch != id.epoch && !is_ahead(id, log.last_epoch(), log.end);
+    if is_stranger {
+        warn!(
+            file = %snapshot::path(dir, id).display(),
+            "left aside: it is of epoch {}, but in the log the record before offset {} has epoch \
+             {epoch}",
+            id.epoch,
+            id.offset
+        );
+    }
+    is_stranger
+}
+
 /// Whether a log that ends at `end`, in the epoch `last`, has to begin anew at the snapshot, as
 /// Java decides it.
 pub(crate) fn is_ahead(id: OffsetAndEpoch, last: Option<Epoch>, end: Offset) -> bool {
@@ -264,6 +292,47 @@ pub(crate) fn is_ahead(id: OffsetAndEpoch, last: Option<Epoch>, end: Offset) -> 
         None => id.offset > end,
         Some(epoch) => id.epoch > epoch || (id.epoch == epoch && id.offset > end),
     }
+}
+
+/// Refuses a snapshot ahead of the log, unless a take-over can have left it there.
+fn check_ahead(
+    options: &OpenOptions,
+    log: &FoundLog,
+    state: Option<&QuorumState>,
+    (id, summary): (OffsetAndEpoch, &Summary),
+) -> Result<()> {
+    let path = snapshot::path(&options.dir, id);
+    if let Some(cut) = log.cut.as_ref().filter(|_| log.end < id.offset) {
+        // The log is synced before a snapshot is fetched, so that this was never a torn tail.
+        let what = format!(
+            "it is bad from byte {} on (offset {}: {}), but {} says that everything below offset \
+             {} was committed",
+            cut.bytes,
+            log.end,
+            cut.fault,
+            path.display(),
+            id.offset
+        );
+        return Err(rot(&log_path(&options.dir, cut.base), &what));
+    }
+    let records = summary.control.iter();
+    let records = records.chain(log.control.iter().map(|(_, record)| record));
+    let mut voters = records.filter_map(|record| match record {
+        ControlRecord::Voters(voters) => Some(voters.as_slice()),
+        _ => None,
+    });
+    let node = Node {
+        id: options.node_id,
+        state,
+        voters: voters.next_back(),
+    };
+    let end = log.ending();
+    let Some(why) = takeover::contradiction(id, summary.last_timestamp, &end, &node) else {
+        return Ok(());
+    };
+    let sentence = takeover::sentence(&path, id, &end, &why);
+    let sentence = format!("{sentence} {}", takeover::ADVICE);
+    Err(StorageFault::new(FaultKind::Damaged, &path, sentence))
 }
 
 /// Refuses a log that ends before something that is known to have been in it, or that has another
@@ -317,10 +386,9 @@ fn check_reach(
     // An emptied log file leaves nothing else to compare with.
     let checkpoint = dir.join(EPOCH_CHECKPOINT_FILE);
     if log.epochs.is_empty()
-        && restart_at.is_none()
         && let Some(epochs) = epoch_checkpoint::read(&checkpoint)?
         && let Some((epoch, start)) = epochs.last()
-        && *start > end
+        && takeover::is_emptied(*start, log.start, log.end, restart_at.is_some())
     {
         let what = format!(
             "it is empty, but {} says that epoch {epoch} began at offset {start}",

@@ -18,7 +18,7 @@ use super::atomic;
 use super::control;
 use super::fault::{FaultKind, IoContext as _, Result, StorageFault};
 use super::frame::Frame;
-use super::listing::checkpoint_name;
+use super::listing::{checkpoint_id, checkpoint_name};
 use super::scan::{BatchScan, Next};
 use super::{SnapshotChunk, SnapshotOrder, listing};
 use crate::raft::ControlRecord;
@@ -26,6 +26,9 @@ use crate::records::batch::{BATCH_BYTES_MAX, Batch, BatchBuilder, BatchFault};
 use crate::records::control::{self as wire, SnapshotFooter, SnapshotHeader};
 use crate::records::{RecordFault, VersionedRecord};
 use crate::types::{Offset, OffsetAndEpoch, Timestamp};
+
+/// No log reaches an offset beyond this: a name that says so is no snapshot's.
+pub(crate) const OFFSET_MAX: Offset = Offset(i64::MAX >> 1);
 
 /// Where the snapshot `id` of the partition in `dir` is.
 #[must_use]
@@ -48,6 +51,8 @@ pub struct SnapshotFile {
     path: PathBuf,
     file: File,
     bytes: u64,
+    /// What its name says that it is.
+    id: Option<OffsetAndEpoch>,
 }
 
 /// What a checkpoint holds beside its metadata records.
@@ -67,11 +72,23 @@ impl SnapshotFile {
     pub fn open(path: &Path) -> Result<Self> {
         let file = File::open(path).context("open", path)?;
         let bytes = file.metadata().context("read", path)?.len();
-        Ok(Self {
+        Ok(Self::of(path, file, bytes))
+    }
+
+    fn of(path: &Path, file: File, bytes: u64) -> Self {
+        let name = path.file_name().and_then(|name| name.to_str());
+        Self {
             path: path.to_path_buf(),
             file,
             bytes,
-        })
+            id: name.and_then(checkpoint_id),
+        }
+    }
+
+    /// Says which snapshot it has to be, whatever its name.
+    pub(crate) const fn expect(mut self, id: OffsetAndEpoch) -> Self {
+        self.id = Some(id);
+        self
     }
 
     /// The file's size.
@@ -90,8 +107,7 @@ impl SnapshotFile {
             Err(error) => Err(error).context("open", path),
             Ok(file) => {
                 let bytes = file.metadata().context("read", path)?.len();
-                let path = path.to_path_buf();
-                Ok(Some(Self { path, file, bytes }))
+                Ok(Some(Self::of(path, file, bytes)))
             }
         }
     }
@@ -111,13 +127,15 @@ impl SnapshotFile {
     }
 
     /// Walks the batches, a window at a time. A walk that ends without an error has seen a whole
-    /// snapshot: every checksum, the header first and the footer last.
+    /// snapshot: every checksum, the header first and the footer last, and the epoch of its name in
+    /// every batch.
     #[must_use]
     pub fn batches(&self) -> Batches<'_> {
         Batches {
             path: &self.path,
             scan: BatchScan::new(&self.file, 0, self.bytes),
             next: Offset::ZERO,
+            id: self.id,
             frame: Frame::default(),
             done: false,
         }
@@ -179,6 +197,7 @@ pub struct Batches<'a> {
     path: &'a Path,
     scan: BatchScan<'a>,
     next: Offset,
+    id: Option<OffsetAndEpoch>,
     frame: Frame,
     done: bool,
 }
@@ -219,6 +238,9 @@ impl Batches<'_> {
             )));
         }
         self.next = batch.end_offset();
+        if let Some(what) = self.id.and_then(|id| misnamed(id, batch)) {
+            return Err(self.damaged(&format!("at byte {position} {what}")));
+        }
         if batch.is_control() {
             // What cannot be read is of another release and no damage.
             control::wire_records(self.path, batch)?;
@@ -231,6 +253,24 @@ impl Batches<'_> {
         let sentence = format!("{} is not a whole snapshot: {what}.", self.path.display());
         StorageFault::new(FaultKind::Damaged, self.path, sentence)
     }
+}
+
+/// What a checkpoint's name says against a batch in it: each has the epoch of the id.
+pub(crate) fn misnamed(id: OffsetAndEpoch, batch: &Batch) -> Option<String> {
+    if id.offset > OFFSET_MAX {
+        return Some(format!(
+            "it is named after the offset {}, which no log reaches: move the file away",
+            id.offset
+        ));
+    }
+    (batch.epoch() != id.epoch).then(|| {
+        format!(
+            "a batch has epoch {}, but the name says {}: if the file was renamed or copied, move \
+             it away",
+            batch.epoch(),
+            id.epoch
+        )
+    })
 }
 
 fn describe(fault: &BatchFault) -> String {

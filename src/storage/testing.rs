@@ -60,6 +60,7 @@ pub(super) fn write_file(bytes: &[u8]) -> (TempDir, File) {
 pub(super) fn options(dir: &Path) -> OpenOptions {
     OpenOptions {
         dir: dir.join("__cluster_metadata-0"),
+        node_id: None,
         cluster_id: "MkU3OEVBNTcwNTJENDM2Qk".into(),
         segment_bytes: 1 << 30,
         segment_ms: 1 << 40,

@@ -13,6 +13,7 @@ use super::super::fault::{IoContext as _, Result};
 use super::super::frame::Frame;
 use super::super::judge::{Behind, find_behind};
 use super::super::scan::{BatchScan, Next, SEARCH_BYTES_MAX, read_at};
+use super::super::snapshot::misnamed;
 use super::{MetadataFile, Role};
 use crate::records::batch::{Batch, BatchFault, BatchHeader, HEADER_BYTES};
 use crate::types::{Epoch, Offset};
@@ -241,8 +242,15 @@ impl<'a> Walk<'a> {
     }
 
     fn check_frame(&mut self, position: u64, batch: &Batch) {
-        if let Some(Err(what)) = self.frame.as_mut().map(|frame| frame.take(batch)) {
-            self.not_whole(position, Some(*batch.header()), what);
+        let Some(frame) = &mut self.frame else { return };
+        let placed = frame.take(batch);
+        let named = match self.files[0].role {
+            Role::Checkpoint { id } => misnamed(id, batch),
+            Role::Segment { .. } => None,
+        };
+        let found = placed.err().map(str::to_owned);
+        if let Some(what) = found.or(named) {
+            self.not_whole(position, Some(*batch.header()), &what);
         }
     }
 

@@ -16,7 +16,8 @@ use super::super::scan::{BatchScan, Next, SEARCH_BYTES_MAX};
 use super::super::segment::log_path;
 use crate::raft::ControlRecord;
 use crate::records::batch::{Batch, BatchFault};
-use crate::types::{Epoch, Offset};
+use crate::storage::takeover::LogEnd;
+use crate::types::{Epoch, Offset, Timestamp};
 
 /// What helps against rot.
 pub(crate) const RESTORE: &str = "Restore the directory from a good copy, or, if the other voters \
@@ -48,6 +49,8 @@ pub(crate) struct FoundLog {
     /// Each epoch with its first offset.
     pub(crate) epochs: Vec<(Epoch, Offset)>,
     pub(crate) control: Vec<(Offset, ControlRecord)>,
+    /// Epoch and timestamp of the last batch with metadata records.
+    pub(crate) newest: Option<(Epoch, Timestamp)>,
     pub(crate) cut: Option<Cut>,
     /// An empty segment behind a gap: the beginning of a restart at a snapshot that was not ended.
     pub(crate) restarted_at: Option<Offset>,
@@ -57,6 +60,15 @@ impl FoundLog {
     /// The epoch of the last record.
     pub(crate) fn last_epoch(&self) -> Option<Epoch> {
         self.epochs.last().map(|(epoch, _)| *epoch)
+    }
+
+    /// How it ends.
+    pub(crate) fn ending(&self) -> LogEnd {
+        LogEnd {
+            end: self.end,
+            epoch: self.last_epoch(),
+            newest: self.newest,
+        }
     }
 
     /// The epoch of the record at `offset`, if the log has it.
@@ -114,6 +126,9 @@ impl FoundLog {
         }
         if self.last_epoch() != Some(batch.epoch()) {
             self.epochs.push((batch.epoch(), batch.base_offset()));
+        }
+        if !batch.is_control() {
+            self.newest = Some((batch.epoch(), batch.max_timestamp()));
         }
         self.control.extend(control);
         self.end = batch.end_offset();

@@ -1,5 +1,6 @@
 //! Damage, one kind after the other, on directories of our own and of Java's.
 
+mod ahead;
 mod whole;
 
 use std::fs;
@@ -59,7 +60,8 @@ fn id(offset: i64, epoch: i32) -> OffsetAndEpoch {
 }
 
 fn snapshot_at(options: &OpenOptions, id: OffsetAndEpoch) -> PathBuf {
-    let writer = SnapshotWriter::create(&options.dir, id, Timestamp(1), Timestamp(2), &[]).unwrap();
+    let writer =
+        SnapshotWriter::create(&options.dir, id, Timestamp(5_000), Timestamp(6_000), &[]).unwrap();
     writer.finish().unwrap();
     snapshot::path(&options.dir, id)
 }

@@ -91,7 +91,7 @@ impl Receiving {
     /// `Damaged` when it is not a whole snapshot: the fault of who sent it. Anything else is the
     /// disk's.
     pub(crate) fn finish(self, dir: &Path) -> Result<HeldSnapshot> {
-        let summary = match SnapshotFile::open(&self.part)?.verify() {
+        let summary = match SnapshotFile::open(&self.part)?.expect(self.id).verify() {
             Ok(summary) => summary,
             Err(fault) => {
                 atomic::remove(&self.part)?;

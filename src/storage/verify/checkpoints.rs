@@ -8,7 +8,7 @@ use crate::records::control::ControlRecord as Wire;
 use crate::storage::control;
 use crate::storage::fault::Result;
 use crate::storage::reader::{Item, MetadataFile, Source};
-use crate::types::{Offset, OffsetAndEpoch};
+use crate::types::{Offset, OffsetAndEpoch, Timestamp};
 
 /// What a checkpoint gave.
 #[derive(Debug)]
@@ -17,6 +17,8 @@ pub(super) struct Loaded<S> {
     pub(super) state: Option<S>,
     /// `kraft.version` and voters.
     pub(super) control: Vec<ControlRecord>,
+    /// Timestamp of the newest record that it covers.
+    pub(super) covers: Timestamp,
     /// Where it is in [`Report::checkpoints`].
     pub(super) at: usize,
 }
@@ -43,6 +45,7 @@ pub(super) fn load<S: State>(
         id,
         state: Some(S::default()),
         control: Vec::new(),
+        covers: Timestamp(0),
         records: 0,
         sound: true,
     };
@@ -54,6 +57,7 @@ pub(super) fn load<S: State>(
     let Loading {
         state,
         control,
+        covers,
         records,
         sound,
         ..
@@ -63,6 +67,7 @@ pub(super) fn load<S: State>(
     Ok(Loaded {
         state: state.filter(|_| sound),
         control,
+        covers,
         at,
     })
 }
@@ -84,6 +89,7 @@ struct Loading<'a, S> {
     id: OffsetAndEpoch,
     state: Option<S>,
     control: Vec<ControlRecord>,
+    covers: Timestamp,
     records: u64,
     sound: bool,
 }
@@ -127,17 +133,6 @@ impl<S: State> Loading<'_, S> {
             position,
             checkpoint: Some(self.id.offset.prev()),
         };
-        if batch.epoch() != self.id.epoch {
-            let what = format!(
-                "{}: the batch at byte {position} has epoch {}, but the checkpoint's is {}.",
-                self.file.path.display(),
-                batch.epoch(),
-                self.id.epoch
-            );
-            let finding = Finding::new(Severity::Rot, "checkpoint", &self.file.path, what);
-            report.add(finding.at(position, batch.base_offset()));
-            self.sound = false;
-        }
         if !batch.is_control() {
             self.records += u64::from(batch.count());
             self.sound &= records::replay(report, at, batch, &mut self.state);
@@ -151,6 +146,9 @@ impl<S: State> Loading<'_, S> {
             if matches!(record, Wire::LeaderChange(_)) {
                 records::misplaced(report, at, offset, &record);
                 self.sound = false;
+            }
+            if let Wire::SnapshotHeader(header) = &record {
+                self.covers = Timestamp(header.last_contained_log_timestamp);
             }
             self.control.extend(control::from_wire(record));
         }

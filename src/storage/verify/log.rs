@@ -9,16 +9,20 @@ use std::path::Path;
 use super::checkpoints::{self, Loaded};
 use super::indexes::{self, IndexCheck};
 use super::records::{self, At};
-use super::{Finding, Report, Severity, State, usable};
+use super::{Finding, Place, Report, Severity, State, usable};
 use crate::raft::{ControlRecord, VoterNode};
 use crate::records::batch::Batch;
 use crate::records::control::ControlRecord as Wire;
 use crate::storage::control;
 use crate::storage::fault::Result;
+use crate::storage::listing::checkpoint_name;
+use crate::storage::meta_properties::{META_PROPERTIES_FILE, MetaProperties};
+use crate::storage::quorum_state::{self, QUORUM_STATE_FILE};
 use crate::storage::reader::{Damage, DamageKind, Item, MetadataFile, Role, Source};
 use crate::storage::recovery::is_ahead;
 use crate::storage::recovery::segments::{RESTORE, misplaced_epoch};
-use crate::types::{Epoch, NodeId, Offset, OffsetAndEpoch};
+use crate::storage::takeover::{self, LogEnd, Node};
+use crate::types::{Epoch, NodeId, Offset, OffsetAndEpoch, Timestamp};
 
 /// The finding about a torn tail, which `small` may turn into rot.
 pub(super) const TAIL: &str = "log-tail";
@@ -40,6 +44,12 @@ pub(super) struct Facts {
     pub(super) voters: Option<Vec<VoterNode>>,
     /// The newest sound checkpoint, 0-0 left out.
     pub(super) newest: Option<OffsetAndEpoch>,
+    /// The timestamp up to which it covers records.
+    covers: Timestamp,
+    /// It stands where it cannot, beside this log.
+    refused: bool,
+    /// Epoch and timestamp of the last batch with metadata records.
+    newest_batch: Option<(Epoch, Timestamp)>,
     /// Bad bytes that are no torn tail, or a gap.
     pub(super) rotten: bool,
     pub(super) torn: bool,
@@ -53,7 +63,15 @@ impl Facts {
     /// The snapshot at which the next start begins the log anew.
     pub(super) fn restart_at(&self) -> Option<OffsetAndEpoch> {
         let ahead = |id: &OffsetAndEpoch| is_ahead(*id, self.last_epoch(), self.end);
-        self.newest.filter(ahead)
+        self.newest.filter(ahead).filter(|_| !self.refused)
+    }
+
+    fn ending(&self) -> LogEnd {
+        LogEnd {
+            end: self.end,
+            epoch: self.last_epoch(),
+            newest: self.newest_batch,
+        }
     }
 
     /// The epoch of the record before `end`, if the log has it.
@@ -68,6 +86,7 @@ impl Facts {
 
 pub(super) struct LogCheck<'a, S> {
     source: &'a Source,
+    place: &'a Place,
     report: &'a mut Report,
     progress: &'a mut dyn FnMut(u64, u64),
     bytes: u64,
@@ -90,12 +109,14 @@ pub(super) struct LogCheck<'a, S> {
 impl<'a, S: State> LogCheck<'a, S> {
     pub(super) fn new(
         source: &'a Source,
+        place: &'a Place,
         report: &'a mut Report,
         progress: &'a mut dyn FnMut(u64, u64),
     ) -> Self {
         let bytes = source.files().map(|file| file.bytes).sum();
         Self {
             source,
+            place,
             report,
             progress,
             bytes,
@@ -164,6 +185,7 @@ impl<'a, S: State> LogCheck<'a, S> {
             }
             if id.offset > Offset::ZERO {
                 self.facts.newest = Some(id);
+                self.facts.covers = loaded.covers;
             }
         }
         Ok(loaded)
@@ -225,6 +247,7 @@ impl<'a, S: State> LogCheck<'a, S> {
         }
         if !batch.is_control() {
             records::replay(self.report, at, batch, &mut self.state);
+            self.facts.newest_batch = Some((batch.epoch(), batch.max_timestamp()));
         }
         if let Some(index) = &mut self.index {
             index.push(position, batch.header());
@@ -375,11 +398,13 @@ impl<'a, S: State> LogCheck<'a, S> {
         self.leave()?;
         let end = self.facts.end;
         self.reach(end)?;
+        let voters = self.facts.voters.clone();
         while let Some((file, id)) = self.waiting.pop_front() {
             self.load(file, id)?;
         }
         self.end_state();
         self.missing_begin();
+        self.ahead(voters);
         for (path, id, epoch) in std::mem::take(&mut self.strangers) {
             if self.facts.restart_at() == Some(id) {
                 continue;
@@ -405,6 +430,36 @@ impl<'a, S: State> LogCheck<'a, S> {
         (log.start, log.end) = (self.facts.start, self.facts.end);
         log.epoch = self.facts.last_epoch();
         Ok(())
+    }
+
+    /// The newest checkpoint, if it is ahead of a log whose voters are these.
+    fn ahead(&mut self, voters: Option<Vec<VoterNode>>) {
+        let facts = &self.facts;
+        let Some(id) = facts.newest else { return };
+        if facts.torn && !self.report.in_use && facts.end < id.offset {
+            self.facts.refused = true; // `small` says that the tail is rot.
+            return;
+        }
+        let state = quorum_state::read(&self.place.file(QUORUM_STATE_FILE));
+        let meta = self.place.root.as_ref();
+        let meta = meta.and_then(|root| {
+            let read = MetaProperties::read(&root.join(META_PROPERTIES_FILE));
+            read.ok().flatten()
+        });
+        let node = Node {
+            id: meta.and_then(|meta| meta.node_id),
+            state: state.as_ref().ok().and_then(Option::as_ref),
+            voters: voters.as_deref().or(facts.voters.as_deref()),
+        };
+        let end = facts.ending();
+        let Some(why) = takeover::contradiction(id, facts.covers, &end, &node) else {
+            return;
+        };
+        let path = self.place.file(&checkpoint_name(id));
+        let what = takeover::sentence(&path, id, &end, &why);
+        let finding = Finding::new(Severity::Wrong, "checkpoint-and-log", &path, what);
+        self.report.add(finding.advise(takeover::ADVICE));
+        self.facts.refused = true;
     }
 
     fn end_state(&mut self) {

@@ -303,7 +303,7 @@ pub fn verify<S: State>(path: &Path, progress: &mut dyn FnMut(u64, u64)) -> Resu
     }
     report.log.segments = source.segments.len();
     report.log.bytes = source.segments.iter().map(|file| file.bytes).sum();
-    let mut check = LogCheck::<S>::new(&source, &mut report, progress);
+    let mut check = LogCheck::<S>::new(&source, &place, &mut report, progress);
     check.run()?;
     let facts = check.facts();
     small::check(

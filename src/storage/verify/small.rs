@@ -15,6 +15,7 @@ use crate::storage::partition_metadata::{self, PARTITION_METADATA_FILE};
 use crate::storage::quorum_state::{self, QUORUM_STATE_FILE};
 use crate::storage::reader::Source;
 use crate::storage::recovery::segments::RESTORE;
+use crate::storage::takeover;
 use crate::types::ids::{base64url, is_reserved, parse_base64url};
 use crate::types::{Epoch, Offset};
 
@@ -149,11 +150,20 @@ impl Small<'_> {
         let begun = epochs
             .and_then(<[_]>::last)
             .filter(|_| facts.epochs.is_empty());
-        let known = if end < commit {
+        let is_restarted = facts.restart_at().is_some();
+        let covered = facts.newest.filter(|id| id.offset > facts.end);
+        let known = if let Some(id) = covered.filter(|_| facts.torn && !self.report.in_use) {
+            format!(
+                "the checkpoint {}-{} says that everything below offset {} was committed",
+                id.offset, id.epoch, id.offset
+            )
+        } else if end < commit {
             format!("everything below offset {commit} was committed")
         } else if let Some(closed) = closed.max().filter(|closed| *closed > end) {
             format!("it was closed cleanly at offset {closed}")
-        } else if let Some((epoch, start)) = begun.filter(|(_, start)| *start > end) {
+        } else if let Some((epoch, start)) = begun
+            .filter(|(_, start)| takeover::is_emptied(*start, facts.start, facts.end, is_restarted))
+        {
             format!("{EPOCH_CHECKPOINT_FILE} says that epoch {epoch} began at offset {start}")
         } else {
             self.commit_epoch(&last.path, mark);

@@ -79,6 +79,7 @@ fn judged(root: &Path) -> std::result::Result<recovery::Plan, StorageFault> {
     let meta = MetaProperties::read(&root.join(META_PROPERTIES_FILE))?;
     recovery::examine(&OpenOptions {
         dir: partition(root),
+        node_id: Some(NodeId(1)),
         cluster_id: meta.and_then(|meta| meta.cluster_id).unwrap_or_default(),
         segment_bytes: 1 << 30,
         segment_ms: 1 << 40,
