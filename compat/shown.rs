@@ -60,7 +60,10 @@ fn leaf(path: &[String], value: &Value) -> String {
             "offset {}, epoch {}, time {}[UTC]",
             value["offset"],
             value["epoch"],
-            java_time(plain(&value["time"]).as_str())
+            match &value["time"] {
+                Value::Null => java_time("1969-12-31T23:59:59.999Z"),
+                time => java_time(plain(time).as_str()),
+            }
         ),
         ["scram", _, _] => format!("ScramCredentialData({})", fields(value)),
         ["topics", _, _, partition] if partition.parse::<i32>().is_ok() => {

@@ -235,3 +235,77 @@ fn what_is_said_of_a_directory_is_not_said_of_the_file_that_was_named() {
     assert_eq!((code, out.as_str()), (1, ""), "{err}");
     assert!(err.contains("neither a segment"), "{err}");
 }
+
+#[test]
+fn usage_that_is_nearly_right_is_answered_with_what_is_right() {
+    let source = fixtures().join("4.4.0/lived/dynamic-stopped");
+    let source = source.to_str().unwrap();
+    let cases: [(&[&str], i32, &str); 11] = [
+        (&["state", source, "--at", "-5"], 2, "offsets begin at 0"),
+        (&["diff", source, "--from", "-5"], 2, "offsets begin at 0"),
+        (
+            &["diff", source, "--from", "0", "--to", "-5"],
+            2,
+            "offsets begin at 0",
+        ),
+        (
+            &["dump", source, "--offsets", "-5..5"],
+            2,
+            "A..B has 0 <= A <= B",
+        ),
+        (
+            &["dump", source, "--type", "TOPC_RECORD"],
+            2,
+            "near it: TOPIC_RECORD",
+        ),
+        (&["dump", source, "--type", "zzz"], 2, "there are "),
+        (&["stat", "x"], 2, "did you mean the command 'state'?"),
+        (&["stat"], 1, "did you mean the command 'state'?"),
+        (&["diff", source], 2, "kraftd diff SOURCE --from"),
+        (
+            &["state", source, "--at", "9999"],
+            1,
+            "does not cover offset 9999: it covers offsets",
+        ),
+        (
+            &["state", source, "--at", "1000000000001"],
+            1,
+            "the moment 2001-09-09T01:46:40.001Z",
+        ),
+    ];
+    for (words, code, part) in cases {
+        let (ended, out, err) = told(words);
+        assert_eq!((ended, out.as_str()), (code, ""), "{words:?}: {err}");
+        assert!(err.contains(part), "{words:?}: {err}");
+    }
+    let (code, _, err) = told(&["dump", source, "--topic", "nobody"]);
+    assert_eq!(code, 0);
+    assert!(err.contains("no record is one of those"), "{err}");
+}
+
+#[test]
+fn names_from_outside_do_not_reach_a_terminal_as_they_are() {
+    let dir = tempfile::tempdir().unwrap();
+    let odd = dir.path().join("a\u{1b}[31mred.log");
+    fs::write(&odd, [0xa5; 100]).unwrap();
+    for command in ["state", "dump", "fsck", "check-config"] {
+        let (_, _, err) = told(&[command, odd.to_str().unwrap()]);
+        assert!(!err.contains('\u{1b}'), "{command}: {err:?}");
+    }
+}
+
+#[test]
+fn another_topics_directory_is_not_shown_as_if_it_were_the_metadatas() {
+    let root = tempfile::tempdir().unwrap();
+    let partition = copy(root.path());
+    let path = partition.join("partition.metadata");
+    fs::write(path, "version: 0\ntopic_id: MkU3OEVBNTcwNTJENDM2Qg\n").unwrap();
+    for command in ["state", "dump"] {
+        let (code, _, err) = told(&[command, partition.to_str().unwrap()]);
+        assert_eq!(code, 1, "{command}: {err}");
+        assert!(
+            err.contains("this is not a metadata directory"),
+            "{command}: {err}"
+        );
+    }
+}

@@ -11,6 +11,8 @@ use crate::observe::changes::Changes;
 
 /// Arguments of `diff`.
 #[derive(Debug, Args)]
+#[command(override_usage = "kraftd diff SOURCE SOURCE_B [OPTIONS]
+       kraftd diff SOURCE --from OFFSET|TIME [--to OFFSET|TIME] [OPTIONS]")]
 pub(super) struct DiffArgs {
     /// A log directory, the directory __cluster_metadata-0, a checkpoint or a segment.
     #[arg(value_name = "SOURCE")]
@@ -19,14 +21,18 @@ pub(super) struct DiffArgs {
     #[arg(value_name = "SOURCE_B", required_unless_present = "from")]
     other: Option<PathBuf>,
     /// The first image is the one after this offset (inclusive) or time (ISO-8601 or milliseconds
-    /// since 1970).
+    /// since 1970, a number of 13 digits or more).
     #[arg(long, value_name = "OFFSET|TIME", value_parser = past::parse_at)]
-    #[arg(conflicts_with = "other")]
+    #[arg(conflicts_with = "other", allow_hyphen_values = true)]
     from: Option<At>,
     /// The second image is the one after this offset (inclusive) or time. Without it, after
     /// everything.
     #[arg(long, value_name = "OFFSET|TIME", value_parser = past::parse_at)]
-    #[arg(conflicts_with = "other", requires = "from")]
+    #[arg(
+        conflicts_with = "other",
+        requires = "from",
+        allow_hyphen_values = true
+    )]
     to: Option<At>,
     /// One JSON document.
     #[arg(long)]

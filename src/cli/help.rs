@@ -73,8 +73,9 @@ kraftd dump --verify --json: a line for each file
   leftOut                how many more findings there are
 
 kraftd state --json: what SELECTOR names, a directory as an object of what is in it
-  provenance             offset, epoch, timestamp and time (ISO-8601) of the last record, and
-                         knownCommitted: the last offset that is known to be committed, or null
+  provenance             offset, epoch, timestamp and time (ISO-8601, or null when there is
+                         none) of the last record, and knownCommitted: the last offset that is
+                         known to be committed, or null
   acls/byId/ID           resourceType, resourceName, patternType, principal, host, operation,
                          permissionType
   clientQuotas/ENTITY    a number for each quota

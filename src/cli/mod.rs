@@ -19,8 +19,9 @@ mod storage_tool;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, CommandFactory as _, Parser, Subcommand};
 
+use crate::observe::tree::distance;
 use storage_tool::{ConfigArg, DependenciesArgs, FormatArgs, MappingArgs};
 
 /// A KRaft controller for Apache Kafka clusters.
@@ -186,10 +187,36 @@ const STORAGE_COMMANDS: [&str; 5] = [
     "feature-dependencies",
 ];
 
+/// The command that a word was meant for: the word is none, and no file either.
+fn near_command(word: &str) -> Option<String> {
+    let all = Cli::command();
+    let names = all
+        .get_subcommands()
+        .map(|command| command.get_name().to_owned());
+    let names: Vec<String> = names.collect();
+    let is_file = word.contains(['/', '.']) || std::path::Path::new(word).exists();
+    if word.starts_with('-') || is_file || names.iter().any(|name| name == word) {
+        return None;
+    }
+    let near = names.into_iter().filter_map(|name| {
+        let is_other = !name.starts_with(word);
+        Some((distance(&name, word, 2)?, is_other, name))
+    });
+    near.min().map(|(_, _, name)| name)
+}
+
 /// Prints help, or what is wrong with the command line.
 fn usage(error: &clap::Error) -> ExitCode {
     // A closed stdout or stderr leaves nobody to tell.
     let _ = error.print();
+    let first = std::env::args().nth(1);
+    if let Some(near) = first
+        .as_deref()
+        .filter(|_| error.use_stderr())
+        .and_then(near_command)
+    {
+        report::note(&format!("did you mean the command '{near}'?"));
+    }
     let storage = std::env::args()
         .nth(1)
         .is_some_and(|it| STORAGE_COMMANDS.contains(&&*it));

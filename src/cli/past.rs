@@ -12,7 +12,7 @@ use crate::observe::{Provenance, iso_time};
 use crate::storage::commit_file::{self, COMMIT_FILE, Found};
 use crate::storage::directory::PARTITION_DIR;
 use crate::storage::quorum_state::QUORUM_STATE_FILE;
-use crate::storage::reader::{DamageKind, Role, Source, SourceKind, Target};
+use crate::storage::reader::{DamageKind, Replay, Role, Source, SourceKind, Target};
 use crate::types::{Offset, Timestamp};
 
 /// Where to stop.
@@ -81,23 +81,7 @@ pub(super) fn load(path: &Path, At(target): At) -> Result<Past, String> {
     let mut replay = source
         .replay(target)
         .map_err(|refusal| refusal.to_string())?;
-    let mut image = Image::empty();
-    let mut progress = Progress::of_bytes(replay.progress().0);
-    while let Some(step) = replay.next() {
-        let step = step.map_err(|fault| fault.to_string())?;
-        image
-            .replay(&step.record.record, step.offset)
-            .map_err(|fault| {
-                let name = step.record.record.name();
-                format!(
-                    "{}: {name} at offset {}: {fault}.",
-                    path.display(),
-                    step.offset
-                )
-            })?;
-        progress.at(replay.progress().1);
-    }
-    drop(progress);
+    let image = replayed(path, &mut replay)?;
     let mut provenance = Provenance {
         offset: replay.last_offset(),
         committed: committed(&source, mark),
@@ -128,16 +112,13 @@ pub(super) fn load(path: &Path, At(target): At) -> Result<Past, String> {
         };
         notes.push(format!("{kind}: {}.", damage.sentence));
     }
-    if let Some(known) = provenance.committed
-        && target == Target::Newest
-        && known > provenance.offset
-    {
+    if let Some(note) = before_commit(target, provenance) {
         lacks_records = true;
-        notes.push(format!(
-            "records are missing: up to offset {known} the log was committed, but what can be read \
-             leads to offset {} only",
-            provenance.offset
-        ));
+        notes.push(note);
+    }
+    if let Some(fault) = source.of_another_topic() {
+        lacks_records = true;
+        notes.push(fault.sentence);
     }
     if let Some(note) = without_log(&source, provenance) {
         lacks_records |= took_part(&source) && !matches!(target, Target::Offset(_));
@@ -150,6 +131,39 @@ pub(super) fn load(path: &Path, At(target): At) -> Result<Past, String> {
         provenance,
         notes,
         lacks_records,
+    })
+}
+
+/// All records of a replay, as one image.
+fn replayed(path: &Path, replay: &mut Replay<'_>) -> Result<Image, String> {
+    let mut image = Image::empty();
+    let mut progress = Progress::of_bytes(replay.progress().0);
+    while let Some(step) = replay.next() {
+        let step = step.map_err(|fault| fault.to_string())?;
+        image
+            .replay(&step.record.record, step.offset)
+            .map_err(|fault| {
+                let name = step.record.record.name();
+                format!(
+                    "{}: {name} at offset {}: {fault}.",
+                    path.display(),
+                    step.offset
+                )
+            })?;
+        progress.at(replay.progress().1);
+    }
+    Ok(image)
+}
+
+/// That the log was committed further than what can be read.
+fn before_commit(target: Target, provenance: Provenance) -> Option<String> {
+    let known = provenance.committed?;
+    (target == Target::Newest && known > provenance.offset).then(|| {
+        format!(
+            "records are missing: up to offset {known} the log was committed, but what can be read \
+             leads to offset {} only",
+            provenance.offset
+        )
     })
 }
 

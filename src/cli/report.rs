@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
+use crate::observe::text::one_line;
+
 /// Work that is done sooner shows no bar.
 const QUIET: Duration = Duration::from_secs(1);
 
@@ -42,16 +44,22 @@ impl Drop for Progress {
     }
 }
 
+/// Names from files and from the cluster must not move the cursor of a terminal.
+fn plain(text: &str) -> String {
+    let lines: Vec<String> = text.split('\n').map(one_line).collect();
+    lines.join("\n")
+}
+
 /// Says something on stderr that does not stand in the way.
 pub(super) fn note(text: &str) {
     // Where nobody reads stderr, nobody misses it.
-    let _ = writeln!(io::stderr(), "kraftd: {text}");
+    let _ = writeln!(io::stderr(), "kraftd: {}", plain(text));
 }
 
 /// Says a sentence on stderr as it is, for tools whose texts scripts may look for.
 pub(super) fn complain(sentence: &str) {
     // Where nobody reads stderr, the exit code still tells.
-    let _ = writeln!(io::stderr(), "{sentence}");
+    let _ = writeln!(io::stderr(), "{}", plain(sentence));
 }
 
 /// Writes to stdout. A reader that went away (`| head`) has what it wanted.

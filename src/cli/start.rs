@@ -19,6 +19,9 @@ pub(super) fn run(args: &StartArgs) -> ExitCode {
             for finding in findings.iter().filter(|finding| finding.refuses()) {
                 super::refuse(&finding.to_string());
             }
+            if let Some(near) = file.to_str().and_then(super::near_command) {
+                super::report::note(&format!("did you mean the command '{near}'?"));
+            }
             return ExitCode::FAILURE;
         }
     };

@@ -21,9 +21,10 @@ pub(super) struct StateArgs {
     #[arg(value_name = "SELECTOR", default_value = "")]
     selector: String,
     /// After this offset (inclusive), or after the last batch at or before this time: ISO-8601 or
-    /// milliseconds since 1970. Without it, after everything in SOURCE, of which the last records
-    /// may not be committed.
+    /// milliseconds since 1970 (a number of 13 digits or more). Without it, after everything in
+    /// SOURCE, of which the last records may not be committed.
     #[arg(long, value_name = "OFFSET|TIME", value_parser = past::parse_at)]
+    #[arg(allow_hyphen_values = true)]
     at: Option<At>,
     /// One JSON document, with everything below SELECTOR.
     #[arg(long)]

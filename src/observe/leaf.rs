@@ -181,7 +181,7 @@ pub(super) fn provenance_json(provenance: Provenance) -> Value {
         "offset": provenance.offset.0,
         "epoch": provenance.epoch.0,
         "timestamp": provenance.time.0,
-        "time": iso_time(provenance.time),
+        "time": (provenance.time.0 >= 0).then(|| iso_time(provenance.time)),
         "knownCommitted": provenance.committed.map(|offset| offset.0),
     })
 }

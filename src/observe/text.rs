@@ -66,7 +66,8 @@ fn scalar(value: &Value) -> String {
 }
 
 /// Text from the cluster must not move the cursor or begin lines of its own.
-pub(super) fn one_line(text: &str) -> String {
+#[must_use]
+pub fn one_line(text: &str) -> String {
     if !text.chars().any(char::is_control) {
         return text.to_owned();
     }

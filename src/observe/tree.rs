@@ -17,6 +17,7 @@ use std::fmt;
 use super::Provenance;
 use super::leaf::Leaf;
 use super::names::{self, SCRAM_MECHANISMS};
+use super::text::one_line;
 use crate::image::{ConfigMap, Image, QuotaValues, TopicRef, ZkMigration};
 use crate::types::features::METADATA_VERSION;
 use crate::types::{NodeId, PartitionId, ids};
@@ -467,14 +468,17 @@ impl fmt::Display for Unknown {
             count,
             ..
         } = self;
-        let place = if path.is_empty() { "the image" } else { path };
+        let place = match path.is_empty() {
+            true => "the image".to_owned(),
+            false => one_line(path),
+        };
         if self.is_leaf {
             return write!(f, "{place} has no {name:?} below it: it is a value");
         }
         write!(f, "there is no {name:?} in {place}")?;
         match (count, near.is_empty()) {
             (0, _) => f.write_str(", which is empty"),
-            (_, false) => write!(f, "; near it: {}", near.join(", ")),
+            (_, false) => write!(f, "; near it: {}", one_line(&near.join(", "))),
             (_, true) => write!(f, ", and nothing like it among its {count} names"),
         }
     }
@@ -527,7 +531,8 @@ impl<'w> Nearest<'w> {
 
 /// How many characters must be put in, taken out or replaced to make one text of the other;
 /// `None` when more than `limit`.
-fn distance(a: &str, b: &str, limit: usize) -> Option<usize> {
+#[must_use]
+pub fn distance(a: &str, b: &str, limit: usize) -> Option<usize> {
     let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
     if a.len().abs_diff(b.len()) > limit {
         return None;

@@ -37,7 +37,7 @@ pub(super) struct DumpArgs {
     pub(super) json: bool,
     /// Only records with these offsets, A and B included; either may be left out. A checkpoint
     /// counts its records from 0.
-    #[arg(long, value_name = "A..B")]
+    #[arg(long, value_name = "A..B", allow_hyphen_values = true)]
     pub(super) offsets: Option<Offsets>,
     /// Only records of this type, such as TOPIC_RECORD, topic or LeaderChange; may be repeated.
     #[arg(long = "type", value_name = "TYPE")]
@@ -89,6 +89,7 @@ pub(super) fn dump(
             Ok(source) => {
                 let unusable = source.unusable.iter();
                 complaints.extend(unusable.map(|fault| fault.sentence.clone()));
+                complaints.extend(source.of_another_topic().map(|fault| fault.sentence));
                 if source.files().next().is_none() {
                     let place = path.display();
                     complaints.push(format!("{place} holds neither a segment nor a checkpoint."));
@@ -126,12 +127,16 @@ pub(super) fn dump(
         selection,
         progress: Progress::of_bytes(bytes.sum()),
         done: 0,
+        shown: 0,
         complaints,
     };
     for source in &sources {
         for file in source.files() {
             dump.file(source, file, out)?;
         }
+    }
+    if !dump.selection.is_all() && dump.shown == 0 {
+        report::note("no record is one of those that were asked for");
     }
     Ok(u8::from(!dump.complaints.is_empty()))
 }
@@ -179,6 +184,8 @@ struct Dump<'a> {
     selection: Selection,
     progress: Progress,
     done: u64,
+    /// Records that were printed.
+    shown: u64,
     complaints: &'a mut Vec<String>,
 }
 
@@ -238,6 +245,7 @@ impl Dump<'_> {
             if !self.selection.wants(raw.map(|it| it.offset), &read) {
                 return Ok(());
             }
+            self.shown += 1;
             if !begun {
                 begun = true;
                 self.printer

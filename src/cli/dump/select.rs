@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 use super::Read;
 use crate::image::configs;
+use crate::observe::tree::distance;
 use crate::records::{Record, control};
 use crate::types::{Offset, Uuid, ids};
 
@@ -54,14 +55,26 @@ impl FromStr for Type {
         };
         let wanted = plain(text);
         let metadata = Record::TYPES.iter().map(|kind| kind.name);
-        let mut names = metadata.chain(control::ControlRecord::NAMES.iter().copied());
-        names
-            .find(|name| plain(name) == wanted)
-            .map(Self)
-            .ok_or_else(|| {
-                "no such record type; they are named as in the output, such as TOPIC_RECORD"
-                    .to_owned()
-            })
+        let names = || {
+            metadata
+                .clone()
+                .chain(control::ControlRecord::NAMES.iter().copied())
+        };
+        let found = names().find(|name| plain(name) == wanted);
+        found.map(Self).ok_or_else(|| {
+            let is_near = |name: &&str| {
+                let name = plain(name);
+                distance(&name, &wanted, 2).is_some()
+                    || (wanted.len() > 2 && (name.contains(&wanted) || wanted.contains(&name)))
+            };
+            match names().filter(is_near).collect::<Vec<_>>() {
+                near if near.is_empty() => {
+                    let all: Vec<_> = names().collect();
+                    format!("no such record type; there are {}", all.join(", "))
+                }
+                near => format!("no such record type; near it: {}", near.join(", ")),
+            }
+        })
     }
 }
 

@@ -25,6 +25,7 @@ use super::bootstrap::BOOTSTRAP_FILE;
 use super::directory::PARTITION_DIR;
 use super::fault::{FaultKind, IoContext as _, Result, StorageFault};
 use super::listing::{checkpoint_id, names, numbered};
+use super::partition_metadata::{self, PARTITION_METADATA_FILE};
 use super::quorum_state::QUORUM_STATE_FILE;
 use super::scan::{BatchScan, Next};
 use crate::types::{Epoch, Offset, OffsetAndEpoch};
@@ -176,6 +177,15 @@ impl Source {
             return Err(unknown(&self.path, "was removed while it was opened"));
         }
         Ok(self)
+    }
+
+    /// That the directory is a partition's of another topic, by its `partition.metadata`.
+    #[must_use]
+    pub fn of_another_topic(&self) -> Option<StorageFault> {
+        let name = |path: &&PathBuf| path.ends_with(PARTITION_METADATA_FILE);
+        let path = self.others.iter().find(name)?;
+        let fault = partition_metadata::check(path).err()?;
+        (fault.kind == FaultKind::Identity).then_some(fault)
     }
 
     /// Opens everything in the partition's directory; false when a file was gone.

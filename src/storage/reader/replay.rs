@@ -484,7 +484,7 @@ fn not_covered(
     let wanted = match target {
         Target::Newest => "any state".to_owned(),
         Target::Offset(offset) => format!("offset {offset}"),
-        Target::Time(time) => format!("the moment {} (ms since 1970)", time.0),
+        Target::Time(time) => format!("the moment {}", moment(time)),
     };
     let mut sentence = format!(
         "{} does not cover {wanted}: {}",
@@ -504,6 +504,14 @@ fn not_covered(
     Refusal::NotCovered { covered, sentence }
 }
 
+/// As ISO-8601 and as the number that the files have.
+fn moment(time: Timestamp) -> String {
+    match jiff::Timestamp::from_millisecond(time.0) {
+        Ok(moment) => format!("{moment:.3} ({} ms)", time.0),
+        Err(_) => format!("{} ms", time.0),
+    }
+}
+
 fn told(covered: &[Covered]) -> String {
     let range = |range: &Covered| {
         let offsets = match range.first == range.last {
@@ -512,10 +520,8 @@ fn told(covered: &[Covered]) -> String {
         };
         match range.times {
             Some((first, last)) => {
-                format!(
-                    "{offsets} (batches of the log from {} to {} ms)",
-                    first.0, last.0
-                )
+                let (first, last) = (moment(first), moment(last));
+                format!("{offsets} (batches of the log from {first} to {last})")
             }
             None => offsets,
         }
@@ -524,7 +530,7 @@ fn told(covered: &[Covered]) -> String {
         [] => "its checkpoints and its log lead to no offset at all".to_owned(),
         some => {
             let ranges: Vec<String> = some.iter().map(range).collect();
-            format!("it leads to offsets {}", ranges.join(", "))
+            format!("it covers offsets {}", ranges.join(", "))
         }
     }
 }
