@@ -140,16 +140,21 @@ fn replayed(path: &Path, replay: &mut Replay<'_>) -> Result<Image, String> {
     let mut progress = Progress::of_bytes(replay.progress().0);
     while let Some(step) = replay.next() {
         let step = step.map_err(|fault| fault.to_string())?;
-        image
-            .replay(&step.record.record, step.offset)
-            .map_err(|fault| {
-                let name = step.record.record.name();
+        let replayed = image.replay(&step.record.record, step.offset);
+        replayed.map_err(|fault| {
+            let name = step.record.record.name();
+            let begin = replay.checkpoint().map_or_else(String::new, |id| {
                 format!(
-                    "{}: {name} at offset {}: {fault}.",
-                    path.display(),
-                    step.offset
+                    " (it began with {:020}-{:010}.checkpoint)",
+                    id.offset.0, id.epoch.0
                 )
-            })?;
+            });
+            format!(
+                "{}: {name} at offset {}: {fault}{begin}; `kraftd fsck` says which file is wrong.",
+                path.display(),
+                step.offset
+            )
+        })?;
         progress.at(replay.progress().1);
     }
     Ok(image)
