@@ -309,3 +309,21 @@ fn another_topics_directory_is_not_shown_as_if_it_were_the_metadatas() {
         );
     }
 }
+
+#[test]
+fn states_of_two_clusters_are_compared_with_a_word_about_it() {
+    let roots = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+    let paths = roots.each_ref().map(|root| root.path().to_str().unwrap());
+    for (root, id) in roots
+        .iter()
+        .zip(["MkU3OEVBNTcwNTJENDM2Qg", "NkU3OEVBNTcwNTJENDM2Qg"])
+    {
+        copy(root.path());
+        let text = format!("version=1\ncluster.id={id}\nnode.id=1\n");
+        fs::write(root.path().join("meta.properties"), text).unwrap();
+    }
+    let (code, _, err) = told(&["diff", paths[0], paths[1]]);
+    assert_eq!((code, err.contains("two clusters")), (0, true), "{err}");
+    let (_, _, err) = told(&["diff", paths[0], paths[0]]);
+    assert!(!err.contains("two clusters"), "{err}");
+}

@@ -68,6 +68,13 @@ pub(super) fn run(args: &DiffArgs) -> ExitCode {
 
 /// What is worth knowing of both is said once.
 fn tell(before: &Past, after: &Past) {
+    if let (Some(one), Some(other)) = (&before.cluster, &after.cluster)
+        && one != other
+    {
+        report::note(&format!(
+            "these are two clusters: the first is of {one}, the second of {other}"
+        ));
+    }
     let mut told: Vec<&String> = Vec::new();
     for note in before.notes.iter().chain(&after.notes) {
         if !told.contains(&note) {

@@ -11,6 +11,7 @@ use crate::image::Image;
 use crate::observe::{Provenance, iso_time};
 use crate::storage::commit_file::{self, COMMIT_FILE, Found};
 use crate::storage::directory::PARTITION_DIR;
+use crate::storage::meta_properties::{META_PROPERTIES_FILE, MetaProperties};
 use crate::storage::quorum_state::QUORUM_STATE_FILE;
 use crate::storage::reader::{DamageKind, Replay, Role, Source, SourceKind, Target};
 use crate::types::{Offset, Timestamp};
@@ -58,6 +59,8 @@ pub(super) struct Past {
     pub(super) provenance: Provenance,
     /// What whoever looks at it should know, a sentence each.
     pub(super) notes: Vec<String>,
+    /// The id of the cluster that a log directory was formatted for.
+    pub(super) cluster: Option<String>,
     /// The files say that there was more than could be read: this is not the newest state.
     pub(super) lacks_records: bool,
 }
@@ -130,6 +133,7 @@ pub(super) fn load(path: &Path, At(target): At) -> Result<Past, String> {
         image,
         provenance,
         notes,
+        cluster: cluster(path),
         lacks_records,
     })
 }
@@ -258,6 +262,17 @@ fn committed(source: &Source, mark: Option<Offset>) -> Option<Offset> {
         });
     let end = checkpoints.chain(mark).max()?;
     (end > Offset::ZERO).then(|| end.prev())
+}
+
+/// The cluster that `meta.properties` of the log directory at or above `path` names.
+fn cluster(path: &Path) -> Option<String> {
+    let dir = match path.join(PARTITION_DIR).is_dir() {
+        true => path,
+        false if path.file_name()? == PARTITION_DIR => path.parent()?,
+        false => return None,
+    };
+    let meta = MetaProperties::read(&dir.join(META_PROPERTIES_FILE));
+    meta.ok()??.cluster_id
 }
 
 /// The end of what kraftd's own mark says is committed.
