@@ -6,8 +6,8 @@
 //! ```
 //!
 //! `DIR` is what `format --standalone` left, of kraftd or of Java. It gets a checkpoint of 30
-//! brokers and as many topics of 10 partitions as asked for, each partition with three replicas on
-//! random brokers and the directory of each, each topic with one configuration; behind it a log of
+//! brokers and as many topics of 10 partitions as asked for, each partition with three replicas in
+//! three racks and the directory of each, each topic with one configuration; behind it a log of
 //! a thousand moved leaders. The node that was formatted has voted in epoch 1. Everything but the
 //! ids of voter and cluster follows from the seed, so that two makes of controller can be given the
 //! same bytes.
@@ -38,6 +38,7 @@ use kraftd::types::{
 const BROKERS: i32 = 30;
 const FIRST_BROKER: i32 = 101;
 const PARTITIONS_A_TOPIC: u32 = 10;
+const RACKS: i32 = 3;
 const REPLICAS: usize = 3;
 const EPOCH: Epoch = Epoch(1);
 /// Changes in the log behind the checkpoint.
@@ -153,17 +154,16 @@ impl Topic {
     }
 }
 
+/// One broker of each rack, the racks in any order: as Kafka places replicas where there are racks.
 fn replicas(rng: &mut SplitMix) -> [i32; REPLICAS] {
-    let mut chosen = [0; REPLICAS];
-    for at in 0..REPLICAS {
-        while chosen[at] == 0 {
-            let id = FIRST_BROKER + rng.below(BROKERS.unsigned_abs().into()) as i32;
-            if !chosen.contains(&id) {
-                chosen[at] = id;
-            }
-        }
-    }
-    chosen
+    let mut racks = [0, 1, 2];
+    racks.swap(0, rng.below(3) as usize);
+    racks.swap(1, 1 + rng.below(2) as usize);
+    racks.map(|rack| {
+        let brokers = (FIRST_BROKER..).take(BROKERS as usize);
+        let in_rack: Vec<i32> = brokers.filter(|id| id % RACKS == rack).collect();
+        in_rack[rng.below(in_rack.len() as u64) as usize]
+    })
 }
 
 fn epoch_of(broker: i32) -> i64 {
@@ -189,7 +189,7 @@ fn broker(id: i32, directory: Uuid) -> RegisterBrokerRecord {
             ..BrokerEndpoint::default()
         }],
         features: features.collect(),
-        rack: Some(format!("rack-{}", id % 3)),
+        rack: Some(format!("rack-{}", id % RACKS)),
         fenced: false,
         log_dirs: vec![directory],
         ..RegisterBrokerRecord::default()

@@ -37,6 +37,8 @@ const COMMANDS_MAX: usize = 4096;
 const READS_MAX: usize = 1024;
 /// Appends are collected up to this many bytes before a sync.
 const GROUP_BYTES_MAX: usize = 8 << 20;
+/// What the thread that writes a snapshot adds to its nice value, which on Linux is its own.
+const SNAPSHOT_NICE: i32 = 15;
 /// How long the commit mark may be written and not synced.
 const MARK_SYNC: Duration = Duration::from_secs(1);
 /// How long a retired segment stays under its new name, as Java's `file.delete.delay.ms` for the
@@ -520,6 +522,8 @@ impl Writer {
         let stopped = Arc::clone(&stop);
         let thread = spawn("kraftd-snapshot", &self.options.dir, move || {
             let _guard = PanicGuard(Arc::clone(&teller));
+            // Requests are waited for, a snapshot is not: it takes what they leave.
+            let _ = rustix::process::nice(SNAPSHOT_NICE);
             match snapshot::write(&dir, &order, &stopped) {
                 Ok(Some(bytes)) => teller.tell(Completion::SnapshotWritten(HeldSnapshot {
                     id: order.id,
