@@ -31,9 +31,7 @@ use kraftd::storage::meta_properties::{META_PROPERTIES_FILE, MetaProperties};
 use kraftd::storage::snapshot::{SnapshotFile, SnapshotWriter, path};
 use kraftd::storage::{Command, Completion, OpenOptions, bootstrap, directory, quorum_state};
 use kraftd::types::features::{self, MetadataVersion};
-use kraftd::types::{
-    Epoch, NodeId, Offset, OffsetAndEpoch, ReplicaKey, SplitMix, Timestamp, Token, Uuid,
-};
+use kraftd::types::{Epoch, NodeId, Offset, OffsetAndEpoch, ReplicaKey, SplitMix, Timestamp, Uuid};
 
 const BROKERS: i32 = 30;
 const FIRST_BROKER: i32 = 101;
@@ -214,11 +212,10 @@ fn fill(dir: &Path, cluster: &Cluster) -> Result<()> {
         segment_bytes: 1 << 30,
         segment_ms: i64::MAX,
         snapshot_delete_delay_ms: 60_000,
-        // The vote is written when there is a log that it belongs to.
-        accept_lost_vote: true,
+        accept_lost_vote: false,
     };
-    write_log(&options, id, cluster)?;
-    write_state(&partition, voter)
+    write_state(&partition, voter)?;
+    write_log(&options, id, cluster)
 }
 
 /// Writes the checkpoint and returns its id, which is not the count of its records, as in life.
@@ -289,7 +286,8 @@ fn write_state(dir: &Path, voter: ReplicaKey) -> Result<()> {
     Ok(())
 }
 
-/// Appends batches that move the leader of one partition of each of the first topics.
+/// Writes a log that was cleaned up to the checkpoint: it moves the leader of one partition of each
+/// of the first topics. Opening it once adds the files beside it.
 fn write_log(options: &OpenOptions, id: OffsetAndEpoch, cluster: &Cluster) -> Result<()> {
     let mut builder = BatchBuilder::data(id.offset, EPOCH, TIMESTAMP);
     let version = MetadataVersion::LATEST_PRODUCTION.partition_change_record_version();
@@ -302,17 +300,12 @@ fn write_log(options: &OpenOptions, id: OffsetAndEpoch, cluster: &Cluster) -> Re
         };
         builder.push_record(&Record::from(change).at(version))?;
     }
+    let end = builder.next_offset();
+    let log = options.dir.join(format!("{:020}.log", id.offset.0));
+    std::fs::write(log, builder.build().bytes())?;
     let (sender, completions) = channel();
     let tell = move |completion| drop(sender.send(completion));
     let (disk, _) = Disk::open(options, Vec::new(), tell)?;
-    let end = builder.next_offset();
-    disk.submit(Command::Append {
-        token: Token(1),
-        first: id.offset,
-        end,
-        epoch: EPOCH,
-        batches: builder.build().into_bytes(),
-    });
     disk.submit(Command::SaveCommit {
         commit: OffsetAndEpoch {
             offset: end,

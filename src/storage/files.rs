@@ -8,7 +8,7 @@ mod retired;
 #[cfg(test)]
 mod tests;
 
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -20,6 +20,7 @@ use super::fault::{FaultKind, Result, StorageFault};
 use super::lock::DirLock;
 use super::log::clean::Retired;
 use super::log::{Limits, Log, remove_producer_snapshots_above};
+use super::pace::{Stop, pace};
 use super::quorum_state::{self, QUORUM_STATE_FILE};
 use super::recovery::{self, OpenOptions};
 use super::segment::LogReader;
@@ -271,13 +272,13 @@ impl Reads {
 /// never touches a directory that is not locked any more.
 #[derive(Debug)]
 struct SnapshotThread {
-    stop: Arc<AtomicBool>,
+    stop: Option<Stop>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Drop for SnapshotThread {
     fn drop(&mut self) {
-        self.stop.store(true, Ordering::Relaxed);
+        self.stop = None;
         if let Some(thread) = self.thread.take() {
             drop(thread.join());
         }
@@ -508,7 +509,7 @@ impl Writer {
             teller.tell(Completion::SnapshotReceived { id, outcome });
         })?;
         self.received = Some(SnapshotThread {
-            stop: Arc::new(AtomicBool::new(false)),
+            stop: None,
             thread: Some(thread),
         });
         Ok(())
@@ -518,13 +519,12 @@ impl Writer {
     fn write_snapshot(&mut self, order: SnapshotOrder) -> Result<()> {
         let dir = self.options.dir.clone();
         let teller = Arc::clone(&self.teller);
-        let stop = Arc::new(AtomicBool::new(false));
-        let stopped = Arc::clone(&stop);
+        let (stop, pace) = pace();
         let thread = spawn("kraftd-snapshot", &self.options.dir, move || {
             let _guard = PanicGuard(Arc::clone(&teller));
             // Requests are waited for, a snapshot is not: it takes what they leave.
             let _ = rustix::process::nice(SNAPSHOT_NICE);
-            match snapshot::write(&dir, &order, &stopped) {
+            match snapshot::write(&dir, &order, pace) {
                 Ok(Some(bytes)) => teller.tell(Completion::SnapshotWritten(HeldSnapshot {
                     id: order.id,
                     bytes,
@@ -535,7 +535,7 @@ impl Writer {
             }
         })?;
         self.snapshot = Some(SnapshotThread {
-            stop,
+            stop: Some(stop),
             thread: Some(thread),
         });
         Ok(())

@@ -24,6 +24,7 @@ mod listing;
 pub mod lock;
 mod log;
 pub mod meta_properties;
+mod pace;
 pub(crate) mod partition_metadata;
 pub mod quorum_state;
 pub mod reader;

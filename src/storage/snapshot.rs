@@ -6,11 +6,13 @@
 
 pub(crate) mod receive;
 
+#[cfg(test)]
+mod tests;
+
 use std::fs::{File, OpenOptions, Permissions};
 use std::io::{BufWriter, Write as _};
 use std::os::unix::fs::{FileExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
 
@@ -19,6 +21,7 @@ use super::control;
 use super::fault::{FaultKind, IoContext as _, Result, StorageFault};
 use super::frame::Frame;
 use super::listing::{checkpoint_id, checkpoint_name};
+use super::pace::Pace;
 use super::scan::{BatchScan, Next};
 use super::{SnapshotChunk, SnapshotOrder, listing};
 use crate::raft::ControlRecord;
@@ -285,12 +288,12 @@ fn describe(fault: &BatchFault) -> String {
 /// Records in one batch of a snapshot.
 const BATCH_RECORDS_MAX: u32 = 1024;
 
-/// Writes the whole snapshot that is ordered and gives its size; `None` when `stop` became true
-/// before that. What cannot be written leaves no file, nor does a snapshot that is given up.
+/// Writes the whole snapshot that is ordered and gives its size; `None` when it was given up before
+/// that. What cannot be written leaves no file, nor does a snapshot that is given up.
 ///
 /// # Errors
 /// When a record cannot be encoded, or a write, sync or rename fails.
-pub(crate) fn write(dir: &Path, order: &SnapshotOrder, stop: &AtomicBool) -> Result<Option<u64>> {
+pub(crate) fn write(dir: &Path, order: &SnapshotOrder, mut pace: Pace) -> Result<Option<u64>> {
     let SnapshotOrder {
         id,
         last_timestamp,
@@ -299,17 +302,14 @@ pub(crate) fn write(dir: &Path, order: &SnapshotOrder, stop: &AtomicBool) -> Res
         content,
     } = order;
     let mut writer = SnapshotWriter::create(dir, *id, *last_timestamp, *timestamp, control)?;
-    let mut result = Ok(());
+    let mut going = Ok(true);
     content.records(&mut |record| {
-        if result.is_ok() && !stop.load(Ordering::Relaxed) {
-            result = writer.push(&record);
-            if result.is_ok() && writer.batch.count() >= BATCH_RECORDS_MAX {
-                result = writer.end_batch();
-            }
+        if matches!(going, Ok(true)) {
+            let pushed = writer.push(&record);
+            going = pushed.and_then(|()| writer.keep_pace(&mut pace));
         }
     });
-    result?;
-    if stop.load(Ordering::Relaxed) {
+    if !going? || pace.is_given_up() {
         return Ok(None);
     }
     writer.finish().map(Some)
@@ -326,6 +326,8 @@ pub struct SnapshotWriter {
     batch: BatchBuilder,
     /// The record being encoded.
     value: Vec<u8>,
+    /// Size of the file, with what `out` holds.
+    bytes: u64,
     /// Set when the file got its name.
     finished: bool,
 }
@@ -356,9 +358,10 @@ impl SnapshotWriter {
             id,
             part,
             timestamp,
-            out: BufWriter::with_capacity(1 << 20, file),
+            out: BufWriter::with_capacity(1 << 17, file),
             batch: BatchBuilder::control(Offset::ZERO, id.epoch, timestamp),
             value: Vec::new(),
+            bytes: 0,
             finished: false,
         };
         let header = SnapshotHeader {
@@ -401,9 +404,23 @@ impl SnapshotWriter {
         let next = self.batch.next_offset();
         let following = BatchBuilder::data(next, self.id.epoch, self.timestamp);
         let batch = std::mem::replace(&mut self.batch, following).build();
+        self.bytes += batch.size() as u64;
         self.out
             .write_all(batch.bytes())
             .context("write", &self.part)
+    }
+
+    /// Ends a batch that is large enough. False when the snapshot is given up.
+    fn keep_pace(&mut self, pace: &mut Pace) -> Result<bool> {
+        if self.batch.count() < BATCH_RECORDS_MAX {
+            return Ok(true);
+        }
+        self.end_batch()?;
+        if pace.is_due(self.bytes) {
+            self.out.flush().context("write", &self.part)?;
+            return Ok(!pace.pause(self.out.get_ref(), self.bytes));
+        }
+        Ok(!pace.is_given_up())
     }
 
     /// Writes the footer, makes the file durable and read-only, and gives it its name. Returns its
@@ -445,143 +462,6 @@ impl Drop for SnapshotWriter {
         if !self.finished {
             // A part that stays is removed at the next start.
             drop(std::fs::remove_file(&self.part));
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::records::{FeatureLevelRecord, Record};
-    use crate::types::Epoch;
-
-    const ID: OffsetAndEpoch = OffsetAndEpoch {
-        offset: Offset(773),
-        epoch: Epoch(5),
-    };
-
-    fn feature(level: i16) -> VersionedRecord {
-        let record = FeatureLevelRecord {
-            name: "metadata.version".into(),
-            feature_level: level,
-            ..FeatureLevelRecord::default()
-        };
-        Record::from(record).at(0)
-    }
-
-    fn control() -> Vec<wire::ControlRecord> {
-        let version = wire::KRaftVersion {
-            version: 0,
-            k_raft_version: 1,
-            ..wire::KRaftVersion::default()
-        };
-        vec![version.into()]
-    }
-
-    fn write(dir: &Path) -> PathBuf {
-        let mut writer =
-            SnapshotWriter::create(dir, ID, Timestamp(7), Timestamp(9), &control()).unwrap();
-        for level in 1..=5 {
-            writer.push(&feature(level)).unwrap();
-            if level % 2 == 0 {
-                writer.end_batch().unwrap();
-            }
-        }
-        let bytes = writer.finish().unwrap();
-        let path = path(dir, ID);
-        assert_eq!(std::fs::metadata(&path).unwrap().len(), bytes);
-        path
-    }
-
-    #[test]
-    fn a_written_snapshot_is_whole_read_only_and_read_back() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = write(dir.path());
-        assert_eq!(list(dir.path()).unwrap(), [ID]);
-        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
-        let mode = std::fs::metadata(&path).unwrap().permissions().mode();
-        assert_eq!(mode & 0o777, 0o400);
-        let file = SnapshotFile::open(&path).unwrap();
-        let summary = file.verify().unwrap();
-        assert_eq!(summary.control, [ControlRecord::KraftVersion(1)]);
-        assert_eq!(summary.last_timestamp, Timestamp(7));
-        let batches: Vec<Batch> = file.batches().map(Result::unwrap).collect();
-        assert!(batches.iter().all(|batch| batch.epoch() == Epoch(5)));
-        let values: Vec<VersionedRecord> = batches
-            .iter()
-            .filter(|batch| !batch.is_control())
-            .flat_map(Batch::records)
-            .map(|record| VersionedRecord::decode(&record.unwrap().value.unwrap()).unwrap())
-            .collect();
-        assert_eq!(values, (1..=5).map(feature).collect::<Vec<_>>());
-    }
-
-    #[test]
-    fn a_writer_that_is_dropped_leaves_nothing() {
-        let dir = tempfile::tempdir().unwrap();
-        let writer =
-            SnapshotWriter::create(dir.path(), ID, Timestamp(7), Timestamp(9), &[]).unwrap();
-        drop(writer);
-        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
-    }
-
-    #[test]
-    fn a_snapshot_cut_at_any_byte_or_with_any_bit_flipped_is_damaged() {
-        let dir = tempfile::tempdir().unwrap();
-        let good = std::fs::read(write(dir.path())).unwrap();
-        let path = dir.path().join("damaged");
-        let verify = |bytes: &[u8]| {
-            std::fs::write(&path, bytes).unwrap();
-            SnapshotFile::open(&path).unwrap().verify()
-        };
-        for cut in 0..good.len() {
-            assert!(verify(&good[..cut]).is_err(), "cut at {cut}");
-        }
-        for at in 0..good.len() {
-            let mut bytes = good.clone();
-            bytes[at] ^= 0x10;
-            // The epoch of a batch is not covered by its checksum and not used.
-            let accepted = verify(&bytes).is_ok();
-            assert!(!accepted || is_in_an_epoch(&good, at), "flipped at {at}");
-        }
-        let mut twice = good.clone();
-        twice.extend_from_slice(&good);
-        assert!(verify(&twice).is_err());
-        assert!(verify(&good).is_ok());
-    }
-
-    fn is_in_an_epoch(good: &[u8], at: usize) -> bool {
-        let mut rest = Bytes::copy_from_slice(good);
-        let mut start = 0;
-        while let Ok(Some(batch)) = Batch::take_from(&mut rest) {
-            if (start + 12..start + 16).contains(&at) {
-                return true;
-            }
-            start += batch.size();
-        }
-        false
-    }
-
-    #[test]
-    fn ranges_are_served_and_positions_outside_are_told() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = write(dir.path());
-        let good = std::fs::read(&path).unwrap();
-        let file = SnapshotFile::open(&path).unwrap();
-        let end = good.len() as i64;
-        for (position, max, expected) in [
-            (0, 10, &good[..10]),
-            (3, usize::MAX, &good[3..]),
-            (end - 1, 5, &good[good.len() - 1..]),
-        ] {
-            let SnapshotChunk::Bytes { size, bytes } = file.read(position, max).unwrap() else {
-                panic!("no bytes at {position}");
-            };
-            assert_eq!((size, &bytes[..]), (good.len() as u64, expected));
-        }
-        for position in [i64::MIN, -1, end, i64::MAX] {
-            let chunk = file.read(position, 10).unwrap();
-            assert!(matches!(chunk, SnapshotChunk::OutOfRange));
         }
     }
 }
