@@ -160,6 +160,12 @@ fn boot(args: &Args) -> (RaftConfig, Boot) {
             0 => voters,
             _ => Vec::new(),
         },
+        bootstrap: Vec::new(),
+        request_timeout_ms: 2_000,
+        retry_backoff_ms: 20,
+        fetch_bytes_max: 1 << 20,
+        snapshot_bytes_max: 1 << 20,
+        auto_join: false,
         kraft_versions: (0, 1),
         seed: 1,
     };

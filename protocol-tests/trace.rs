@@ -1,8 +1,8 @@
 //! The core's inputs and outputs as text, for scenario traces and the simulator's log.
 
 use kraftd::raft::{
-    ControlRecord, DescribeQuorumResponse, FetchResponse, Input, LeaderHint, Output, QuorumState,
-    RaftError, ReplicaState, Request, Response, VoterNode, Write,
+    Ask, ControlRecord, DescribeQuorumResponse, FetchResponse, Input, LeaderHint, Output, Peer,
+    PeerName, QuorumState, RaftError, ReplicaState, Request, Response, Told, VoterNode, Write,
 };
 use kraftd::types::{NodeId, OffsetAndEpoch, ReplicaKey};
 
@@ -155,6 +155,54 @@ fn response(response: &Response) -> String {
             end(fetch.id)
         ),
         Response::DescribeQuorum(quorum) => format!("describe {}", described(quorum)),
+        Response::AddVoter(told) => format!("add-voter {}", told.error),
+        Response::RemoveVoter(told) => format!("remove-voter {}", told.error),
+        Response::UpdateVoter(told) => {
+            format!("update-voter {} {}", told.error, hint(&told.hint))
+        }
+    }
+}
+
+fn peer_name(name: PeerName) -> String {
+    match name {
+        PeerName::Node(id) => format!("node {id}"),
+        PeerName::Bootstrap(at) => format!("bootstrap {at}"),
+    }
+}
+
+fn peer(peer: &Peer) -> String {
+    format!("{} at {}:{}", peer_name(peer.name), peer.host, peer.port)
+}
+
+fn ask(ask: &Ask) -> String {
+    match ask {
+        Ask::Raft(what) => request(what),
+        Ask::Versions => "versions".to_owned(),
+    }
+}
+
+fn told(told: &Told) -> String {
+    match told {
+        Told::Response(what) => response(what),
+        Told::Fetch { response, batches } => {
+            let batches: Vec<String> = batches
+                .iter()
+                .map(|batch| format!("{}..{}@{}", batch.first, batch.end, batch.epoch))
+                .collect();
+            format!("fetch {} [{}]", fetched(response), batches.join(" "))
+        }
+        Told::Snapshot {
+            response,
+            size,
+            position,
+            bytes,
+        } => format!(
+            "fetch-snapshot {} id={} bytes {position}+{} of {size}",
+            error(response.error),
+            end(response.id),
+            bytes.len()
+        ),
+        Told::Versions { kraft_versions } => format!("versions {kraft_versions:?}"),
     }
 }
 
@@ -228,6 +276,30 @@ pub(crate) fn output(output: &Output) -> Vec<String> {
             end(response.id),
             hint(&response.hint)
         )],
+        Output::Send { call, to, ask } => {
+            vec![format!(
+                "send c{} to {}: {}",
+                call.0,
+                peer(to),
+                self::ask(ask)
+            )]
+        }
+        Output::Hangup(name) => vec![format!("hang up on {}", peer_name(*name))],
+        Output::KeepOpen(peers) => {
+            let peers: Vec<String> = peers.iter().map(peer).collect();
+            vec![format!("keep open [{}]", peers.join(", "))]
+        }
+        Output::KeepPiece {
+            id,
+            position,
+            bytes,
+            size,
+        } => vec![format!(
+            "keep {} bytes {position}+{} of {size}",
+            end(*id),
+            bytes.len()
+        )],
+        Output::QuorumChanged => vec!["quorum changed".to_owned()],
         Output::Committed(offset) => vec![format!("committed {offset}")],
         Output::BecameLeader { epoch } => vec![format!("became leader epoch={epoch}")],
         Output::LostLeadership { epoch, leader } => {
@@ -255,6 +327,16 @@ pub(crate) fn input(input: &Input) -> String {
         Input::SnapshotWritten(id) => format!("snapshot written {}", end(*id)),
         Input::SnapshotLoaded(loaded) => format!("snapshot loaded {}", end(loaded.id)),
         Input::Clean(id) => format!("clean up to {}", end(*id)),
+        Input::Answered { call, outcome } => match outcome {
+            Ok(what) => format!("c{} answered: {}", call.0, told(what)),
+            Err(fault) => format!("c{} not answered: {fault:?}", call.0),
+        },
+        Input::PeerFound { peer, pre_vote } => format!("found {peer} pre-vote={pre_vote}"),
+        Input::PeerLost { peer } => format!("lost {peer}"),
+        Input::PieceKept { id, end: kept } => format!("kept {} up to {kept}", end(*id)),
+        Input::SnapshotFailed(id) => format!("snapshot {} failed", end(*id)),
+        Input::UpgradeKraftVersion(level) => format!("kraft.version {level}"),
+        Input::Resign => "resign".to_owned(),
         Input::Shutdown => "shutdown".to_owned(),
     }
 }
@@ -294,5 +376,12 @@ fn request(request: &Request) -> String {
             fetch.max_bytes
         ),
         Request::DescribeQuorum(_) => "describe".to_owned(),
+        Request::AddVoter(add) => format!("add-voter {}", key(add.voter)),
+        Request::RemoveVoter(remove) => format!("remove-voter {}", key(remove.voter)),
+        Request::UpdateVoter(update) => format!(
+            "update-voter {} epoch={}",
+            key(update.voter),
+            update.current_leader_epoch
+        ),
     }
 }

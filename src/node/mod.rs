@@ -18,6 +18,7 @@ mod deferred;
 mod forks;
 mod leader;
 mod load;
+mod peers;
 mod retention;
 mod serve;
 mod snapshots;
@@ -33,12 +34,14 @@ use bytes::Bytes;
 use crate::controller::register_controller::Registration;
 use crate::controller::{self, Settings, Soft};
 use crate::image::Image;
-use crate::raft::{self, FetchResponse, FetchSnapshotResponse, Input, Output, Raft};
+use crate::raft::{
+    self, Ask, CallFault, FetchResponse, FetchSnapshotResponse, Input, Output, Peer, PeerName, Raft,
+};
 use crate::records::VersionedRecord;
 use crate::storage::{Command, Completion, SnapshotPiece};
 use crate::types::{
-    ApiError, Epoch, ErrorCode, Instant, NodeId, Now, Offset, OffsetAndEpoch, Ticket, Timestamp,
-    Token,
+    ApiError, CallId, Epoch, ErrorCode, Instant, NodeId, Now, Offset, OffsetAndEpoch, Ticket,
+    Timestamp, Token,
 };
 
 use apply::Replayer;
@@ -67,6 +70,25 @@ pub enum Event {
     Disk(Completion),
     /// The time told by `next_wakeup` has come.
     WakeUp,
+    /// Another node answered what [`Effect::Send`] asked, or will not.
+    Answered {
+        /// Which question.
+        call: CallId,
+        /// The answer, or why there is none.
+        outcome: Result<PeerAnswer, CallFault>,
+    },
+    /// A connection to another node is open; it knows the pre-vote, or not.
+    PeerFound {
+        /// The other node.
+        peer: NodeId,
+        /// It knows the pre-vote of KIP-996.
+        pre_vote: bool,
+    },
+    /// A connection to another node was closed by it, or refused.
+    PeerLost {
+        /// The other node.
+        peer: NodeId,
+    },
     /// A piece of a snapshot that this node fetches from its leader.
     SnapshotPiece(SnapshotPiece),
     /// The snapshot that [`Effect::LoadSnapshot`] named is an image now; or a sentence says why it
@@ -126,6 +148,33 @@ pub enum Answer {
     Controller(Result<controller::Reply, ApiError>),
 }
 
+/// What another node answered, as the shell read it.
+#[derive(Clone, Debug)]
+pub enum PeerAnswer {
+    /// An answer without data.
+    Raft(raft::Response),
+    /// Fetch with records as they came; nothing about them is checked.
+    Fetch {
+        /// All but the records.
+        response: FetchResponse,
+        /// The records' bytes.
+        records: Bytes,
+    },
+    /// FetchSnapshot with bytes.
+    Snapshot {
+        /// All but the bytes.
+        response: FetchSnapshotResponse,
+        /// The whole file's size in bytes. Raw.
+        size: i64,
+        /// Where `bytes` begin. Raw.
+        position: i64,
+        /// The bytes.
+        bytes: Bytes,
+    },
+    /// ApiVersions: the range of kraft.version that it supports, both inclusive.
+    Versions(Option<(u16, u16)>),
+}
+
 /// Something for the shell to do, in order.
 #[derive(Debug)]
 pub enum Effect {
@@ -141,6 +190,19 @@ pub enum Effect {
     /// Replay this snapshot, which is whole and on disk, from the empty image, beside everything
     /// else; [`Event::SnapshotLoaded`] tells the end.
     LoadSnapshot(OffsetAndEpoch),
+    /// Ask another node; [`Event::Answered`] with the same `call` tells the answer.
+    Send {
+        /// Names the question.
+        call: CallId,
+        /// Whom, and where.
+        to: Peer,
+        /// What.
+        ask: Ask,
+    },
+    /// Close the connection to this node: it was silent for too long.
+    Hangup(PeerName),
+    /// Keep connections open to exactly these.
+    KeepOpen(Vec<Peer>),
     /// Let readers see this from now on.
     Publish(Box<Published>),
     /// Stop the process at once and say why: going on could do harm.
@@ -334,6 +396,11 @@ impl Node {
                 self.run_periodic(now, effects);
                 self.clean_if_due(now, effects);
             }
+            Event::Answered { call, outcome } => self.answered(now, call, outcome, effects),
+            Event::PeerFound { peer, pre_vote } => {
+                self.drive(now, Input::PeerFound { peer, pre_vote }, effects);
+            }
+            Event::PeerLost { peer } => self.drive(now, Input::PeerLost { peer }, effects),
             Event::SnapshotPiece(piece) => self.snapshot_piece(piece, effects),
             Event::SnapshotLoaded(loaded) => self.snapshot_loaded(now, loaded, effects),
             Event::SnapshotAsked => self.snapshot_asked(now, effects),
@@ -409,6 +476,24 @@ impl Node {
                     self.snapshots.note_fetched(now.instant);
                     self.serve_snapshot(ticket, response, position, max_bytes, effects);
                 }
+                Output::Send { call, to, ask } => effects.push(Effect::Send { call, to, ask }),
+                Output::Hangup(peer) => effects.push(Effect::Hangup(peer)),
+                Output::KeepOpen(peers) => effects.push(Effect::KeepOpen(peers)),
+                Output::KeepPiece {
+                    id,
+                    position,
+                    bytes,
+                    size,
+                } => {
+                    let piece = SnapshotPiece {
+                        id,
+                        position,
+                        bytes,
+                        size,
+                    };
+                    effects.push(Effect::Disk(Command::ReceiveSnapshot(piece)));
+                }
+                Output::QuorumChanged => self.publish_again(effects),
                 Output::Committed(commit) => self.committed(now, commit, effects),
                 Output::BecameLeader { epoch } => self.elected(now, epoch, effects),
                 Output::LostLeadership { .. } => self.deposed(effects),

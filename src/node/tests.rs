@@ -132,6 +132,12 @@ impl Bench {
             fetch_timeout_ms: 2_000,
             election_backoff_ms_max: 1_000,
             static_voters: vec![voter],
+            bootstrap: Vec::new(),
+            request_timeout_ms: 2_000,
+            retry_backoff_ms: 20,
+            fetch_bytes_max: 1 << 20,
+            snapshot_bytes_max: 1 << 20,
+            auto_join: false,
             kraft_versions: (0, 1),
             seed: 1,
         };
@@ -202,6 +208,7 @@ impl Bench {
                 Effect::Halt { reason, .. } => self.halted = Some(reason),
                 Effect::LoadSnapshot(id) => self.loads.push(id),
                 Effect::Stopped => {}
+                Effect::Send { .. } | Effect::Hangup(_) | Effect::KeepOpen(_) => {}
             }
         }
     }

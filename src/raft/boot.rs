@@ -25,6 +25,18 @@ pub struct RaftConfig {
     pub election_backoff_ms_max: u64,
     /// `controller.quorum.voters`, with nil directories; used while no voter set is on disk.
     pub static_voters: Vec<VoterNode>,
+    /// `controller.quorum.bootstrap.servers` as (host, port): whom to ask for the leader.
+    pub bootstrap: Vec<(String, u16)>,
+    /// `controller.quorum.request.timeout.ms`: how long an answer of another node may take.
+    pub request_timeout_ms: u64,
+    /// `controller.quorum.retry.backoff.ms`: how long a node that failed is left alone.
+    pub retry_backoff_ms: u64,
+    /// `controller.quorum.fetch.max.bytes`.
+    pub fetch_bytes_max: u32,
+    /// `controller.quorum.fetch.snapshot.max.bytes`.
+    pub snapshot_bytes_max: u32,
+    /// `controller.quorum.auto.join.enable`: an observer makes itself a voter.
+    pub auto_join: bool,
     /// The kraft.version range that this program supports, both inclusive.
     pub kraft_versions: (u16, u16),
     /// Seed of the election timers.

@@ -6,8 +6,8 @@ use crate::types::{Epoch, ErrorCode, NodeId, Offset, ReplicaKey};
 use super::input::{BeginQuorumEpochRequest, EndQuorumEpochRequest, Request, VoteRequest};
 use super::machine::{Move, Raft, Turn};
 use super::output::{
-    DescribeQuorumResponse, FetchResponse, FetchSnapshotResponse, LeaderHint, RaftError, Response,
-    SimpleResponse, VoteResponse,
+    ChangeVoterResponse, DescribeQuorumResponse, FetchResponse, FetchSnapshotResponse, LeaderHint,
+    RaftError, Response, SimpleResponse, UpdateVoterResponse, VoteResponse,
 };
 use super::roles::{Endpoint, Role};
 use super::vote;
@@ -324,6 +324,19 @@ pub(super) fn busy(request: &Request) -> Response {
             observers: Vec::new(),
             nodes: Vec::new(),
         }),
+        Request::AddVoter(_) => Response::AddVoter(unavailable()),
+        Request::RemoveVoter(_) => Response::RemoveVoter(unavailable()),
+        Request::UpdateVoter(_) => Response::UpdateVoter(UpdateVoterResponse {
+            error: ErrorCode::BrokerNotAvailable,
+            hint,
+        }),
+    }
+}
+
+fn unavailable() -> ChangeVoterResponse {
+    ChangeVoterResponse {
+        error: ErrorCode::BrokerNotAvailable,
+        message: None,
     }
 }
 

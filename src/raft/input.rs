@@ -4,8 +4,10 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::output::ControlRecord;
-use crate::types::{Epoch, NodeId, Offset, OffsetAndEpoch, ReplicaKey, Ticket, Token, Uuid};
+use super::output::{ControlRecord, FetchResponse, FetchSnapshotResponse, Response};
+use crate::types::{
+    CallId, Epoch, NodeId, Offset, OffsetAndEpoch, ReplicaKey, Ticket, Token, Uuid,
+};
 
 /// One thing that happened.
 #[derive(Clone, Debug)]
@@ -34,8 +36,102 @@ pub enum Input {
     /// What lies below the end of this snapshot may go: the log begins there from now on (KIP-630).
     /// Ignored unless it is a known snapshot and no other such move is under way.
     Clean(OffsetAndEpoch),
+    /// Another node answered what [`super::Output::Send`] asked, or will not. At most one for each
+    /// call; one that comes after the core gave the call up is ignored.
+    Answered {
+        /// Which question.
+        call: CallId,
+        /// The answer, or why there is none.
+        outcome: Result<Told, CallFault>,
+    },
+    /// A connection to this node is open, and what it can do is known.
+    PeerFound {
+        /// The other node.
+        peer: NodeId,
+        /// It knows the pre-vote of KIP-996 (Vote v2).
+        pre_vote: bool,
+    },
+    /// A connection to this node was closed by the other side, or was refused: its process is
+    /// probably gone.
+    PeerLost {
+        /// The other node.
+        peer: NodeId,
+    },
+    /// A piece that [`super::Output::KeepPiece`] gave is on disk, so that the next may come.
+    PieceKept {
+        /// Of which snapshot.
+        id: OffsetAndEpoch,
+        /// End of what is kept of the file, exclusive, in bytes.
+        end: u64,
+    },
+    /// What came in of this snapshot is no good and was dropped.
+    SnapshotFailed(OffsetAndEpoch),
+    /// The state machine agreed to finalize this kraft.version (KIP-853); see
+    /// [`super::Raft::check_kraft_version`].
+    UpgradeKraftVersion(u16),
+    /// The state machine cannot go on leading: somebody else should.
+    Resign,
     /// Give leadership up and let go of the quorum: the process is about to stop.
     Shutdown,
+}
+
+/// Why a question has no answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CallFault {
+    /// The connection was refused or closed.
+    Closed,
+    /// Nothing was heard in time, or the name could not be resolved.
+    Silent,
+    /// The other node does not know the request in a version that can carry it.
+    Unsupported,
+    /// What came back is no answer, or the other side did not let this node in.
+    Garbage,
+}
+
+/// What another node answered.
+#[derive(Clone, Debug)]
+pub enum Told {
+    /// An answer without data.
+    Response(Response),
+    /// Fetch with records.
+    Fetch {
+        /// All but the records.
+        response: FetchResponse,
+        /// The whole batches in it, as far as they are sound; offsets ascend without overlap.
+        batches: Vec<FetchedBatch>,
+    },
+    /// FetchSnapshot with bytes.
+    Snapshot {
+        /// All but the bytes.
+        response: FetchSnapshotResponse,
+        /// Size of the whole file. Raw.
+        size: i64,
+        /// Where the bytes begin. Raw.
+        position: i64,
+        /// The bytes.
+        bytes: Bytes,
+    },
+    /// ApiVersions.
+    Versions {
+        /// The range of kraft.version that the node supports, both inclusive; `None` if it does
+        /// not say.
+        kraft_versions: Option<(u16, u16)>,
+    },
+}
+
+/// A batch of the leader's log.
+#[derive(Clone, Debug)]
+pub struct FetchedBatch {
+    /// Offset of the first record.
+    pub first: Offset,
+    /// End, exclusive.
+    pub end: Offset,
+    /// The epoch in which it was written.
+    pub epoch: Epoch,
+    /// Its control records that matter here, if it is a control batch.
+    pub control: Vec<(Offset, ControlRecord)>,
+    /// The bytes as they go to disk.
+    pub bytes: Bytes,
 }
 
 /// A snapshot of another node, as far as consensus needs it.
@@ -78,6 +174,21 @@ pub enum Request {
     FetchSnapshot(FetchSnapshotRequest),
     /// KIP-595, KIP-836.
     DescribeQuorum(DescribeQuorumRequest),
+    /// KIP-853.
+    AddVoter(AddVoterRequest),
+    /// KIP-853.
+    RemoveVoter(RemoveVoterRequest),
+    /// KIP-853.
+    UpdateVoter(UpdateVoterRequest),
+}
+
+/// What this node asks another.
+#[derive(Clone, Debug)]
+pub enum Ask {
+    /// A request as peers send it to this node.
+    Raft(Request),
+    /// What the other node supports (ApiVersions).
+    Versions,
 }
 
 /// Vote (52).
@@ -163,6 +274,45 @@ pub struct FetchSnapshotRequest {
     pub position: i64,
     /// Upper bound of the bytes sent. Raw.
     pub max_bytes: i32,
+}
+
+/// AddRaftVoter (80).
+#[derive(Clone, Debug)]
+pub struct AddVoterRequest {
+    /// See [`VoteRequest::cluster_id`].
+    pub cluster_id: Option<String>,
+    /// How long the caller waits, milliseconds. Raw.
+    pub timeout_ms: i32,
+    /// Who is to vote. Raw: the id may be negative, the directory nil.
+    pub voter: ReplicaKey,
+    /// Where it listens, as (listener, host, port).
+    pub endpoints: Vec<(String, String, u16)>,
+    /// Answer only once the new set is committed; always true below v1.
+    pub ack_when_committed: bool,
+}
+
+/// RemoveRaftVoter (81).
+#[derive(Clone, Debug)]
+pub struct RemoveVoterRequest {
+    /// See [`VoteRequest::cluster_id`].
+    pub cluster_id: Option<String>,
+    /// Who is to vote no longer. Raw.
+    pub voter: ReplicaKey,
+}
+
+/// UpdateRaftVoter (82).
+#[derive(Clone, Debug)]
+pub struct UpdateVoterRequest {
+    /// See [`VoteRequest::cluster_id`].
+    pub cluster_id: Option<String>,
+    /// Raw epoch of the leader as the voter knows it.
+    pub current_leader_epoch: i32,
+    /// Who tells.
+    pub voter: ReplicaKey,
+    /// Where it listens now, as (listener, host, port).
+    pub endpoints: Vec<(String, String, u16)>,
+    /// kraft.version range that it supports, both inclusive. Raw.
+    pub kraft_versions: (i16, i16),
 }
 
 /// DescribeQuorum (55) of the metadata partition.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use crate::types::{Epoch, Instant, NodeId, Now, Offset, ReplicaKey, SplitMix, Ticket, Token};
 
 use super::boot::{Boot, RaftConfig, Start};
+use super::calls::Calls;
 use super::check::Laws;
 use super::election::busy;
 use super::epochs::Epochs;
@@ -50,6 +51,8 @@ pub struct Raft {
     pub(super) appends: VecDeque<(Token, Offset)>,
     /// Moves of the log's start on their way to the disk.
     pub(super) moves: VecDeque<Token>,
+    /// Questions to other nodes.
+    pub(super) calls: Calls,
     laws: Laws,
 }
 
@@ -130,6 +133,7 @@ impl Raft {
             deferred: VecDeque::new(),
             appends: VecDeque::new(),
             moves: VecDeque::new(),
+            calls: Calls::default(),
             laws: Laws::default(),
         };
         let election = raft.election_deadline(now);
@@ -191,16 +195,27 @@ impl Raft {
             Some(Input::SnapshotLoaded(loaded)) => self.snapshot_loaded(loaded, &mut turn),
             Some(Input::Clean(id)) => self.clean(id, &mut turn),
             Some(Input::Propose(proposal)) => self.propose(proposal, &mut turn),
-            Some(input @ (Input::Request { .. } | Input::WakeUp | Input::Shutdown))
-                if self.saving.is_some() =>
-            {
-                self.defer(input, &mut turn);
-            }
+            Some(Input::PieceKept { id, end }) => self.piece_kept(id, end),
+            Some(Input::SnapshotFailed(id)) => self.snapshot_failed(id),
+            Some(Input::PeerFound { peer, pre_vote }) => self.peer_found(peer, pre_vote),
+            Some(
+                input @ (Input::Request { .. }
+                | Input::Answered { .. }
+                | Input::PeerLost { .. }
+                | Input::UpgradeKraftVersion(_)
+                | Input::Resign
+                | Input::WakeUp
+                | Input::Shutdown),
+            ) if self.saving.is_some() => self.defer(input, &mut turn),
             Some(Input::Request {
                 ticket,
                 listener,
                 request,
             }) => self.request(ticket, listener, request, &mut turn),
+            Some(Input::Answered { call, outcome }) => self.answered(call, outcome, &mut turn),
+            Some(Input::PeerLost { peer }) => self.peer_lost(peer, &mut turn),
+            Some(Input::UpgradeKraftVersion(level)) => self.upgrade_kraft_version(level, &mut turn),
+            Some(Input::Resign) => self.resign(&mut turn),
             Some(Input::WakeUp) => self.timers(&mut turn),
             Some(Input::Shutdown) => self.shutdown(&mut turn),
         }
@@ -229,13 +244,7 @@ impl Raft {
                 });
             }
             Input::WakeUp => {}
-            input @ (Input::Request { .. }
-            | Input::Written(_)
-            | Input::Propose(_)
-            | Input::SnapshotWritten(_)
-            | Input::SnapshotLoaded(_)
-            | Input::Clean(_)
-            | Input::Shutdown) => self.deferred.push_back(input),
+            input => self.deferred.push_back(input),
         }
     }
 
@@ -259,6 +268,9 @@ impl Raft {
                 let response = self.describe_quorum(&listener, turn);
                 turn.reply(ticket, Response::DescribeQuorum(response));
             }
+            Request::AddVoter(add) => self.add_voter(ticket, add, turn),
+            Request::RemoveVoter(remove) => self.remove_voter(ticket, remove, turn),
+            Request::UpdateVoter(update) => self.update_voter(ticket, &listener, update, turn),
         }
     }
 

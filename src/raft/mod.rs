@@ -31,10 +31,14 @@
 //! offsets (KIP-630 wants the layers apart).
 
 mod boot;
+mod calls;
+mod change;
 mod check;
+mod dial;
 mod election;
 mod epochs;
 mod fetch;
+mod follower;
 mod getters;
 pub mod input;
 mod leader;
@@ -50,14 +54,15 @@ mod waiters;
 
 pub use boot::{Boot, RaftConfig};
 pub use input::{
-    BeginQuorumEpochRequest, DescribeQuorumRequest, EndQuorumEpochRequest, FetchRequest,
-    FetchSnapshotRequest, Input, LoadedSnapshot, Proposal, Request, VoteRequest,
+    AddVoterRequest, Ask, BeginQuorumEpochRequest, CallFault, DescribeQuorumRequest,
+    EndQuorumEpochRequest, FetchRequest, FetchSnapshotRequest, FetchedBatch, Input, LoadedSnapshot,
+    Proposal, RemoveVoterRequest, Request, Told, UpdateVoterRequest, VoteRequest,
 };
 pub use machine::Raft;
 pub use output::{
-    ControlRecord, DescribeQuorumResponse, FetchResponse, FetchSnapshotResponse, LeaderHint,
-    Output, QuorumState, RaftError, ReplicaState, Response, SimpleResponse, VoteResponse,
-    VoterNode, Write,
+    ChangeVoterResponse, ControlRecord, DescribeQuorumResponse, FetchResponse,
+    FetchSnapshotResponse, LeaderHint, Output, Peer, PeerName, QuorumState, RaftError,
+    ReplicaState, Response, SimpleResponse, UpdateVoterResponse, VoteResponse, VoterNode, Write,
 };
 
 #[cfg(test)]

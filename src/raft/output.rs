@@ -2,8 +2,9 @@
 
 use bytes::Bytes;
 
+use super::input::Ask;
 use crate::types::{
-    Epoch, ErrorCode, NodeId, Offset, OffsetAndEpoch, ReplicaKey, Ticket, Timestamp, Token,
+    CallId, Epoch, ErrorCode, NodeId, Offset, OffsetAndEpoch, ReplicaKey, Ticket, Timestamp, Token,
 };
 
 /// One thing to do, in order.
@@ -52,6 +53,37 @@ pub enum Output {
         /// Upper bound in bytes.
         max_bytes: usize,
     },
+    /// Ask another node. [`super::Input::Answered`] with the same `call` follows, or the core gives
+    /// the call up by its own clock and hangs up.
+    Send {
+        /// Names the question.
+        call: CallId,
+        /// Whom, and where.
+        to: Peer,
+        /// What.
+        ask: Ask,
+    },
+    /// Nothing was heard from this node for too long: close the connection if there is one; what
+    /// was asked on it needs no answer any more.
+    Hangup(PeerName),
+    /// Keep a connection to each of these open, and to no other that nobody asks: an election must
+    /// not begin with a handshake. Replaces what was told before.
+    KeepOpen(Vec<Peer>),
+    /// Bytes of the leader's snapshot, to be written behind those before (position 0 begins anew);
+    /// told back with [`super::Input::PieceKept`]. The last piece (`position` plus its length is
+    /// `size`) is followed by [`super::Input::SnapshotLoaded`] or `SnapshotFailed` instead.
+    KeepPiece {
+        /// Of which snapshot.
+        id: OffsetAndEpoch,
+        /// Where in the file the bytes belong.
+        position: u64,
+        /// The bytes.
+        bytes: Bytes,
+        /// Size of the whole file in bytes.
+        size: u64,
+    },
+    /// Role, epoch, leader, voters or kraft.version are others than before.
+    QuorumChanged,
     /// Every record below this offset (exclusive) is committed. Rises only.
     Committed(Offset),
     /// This node leads `epoch`, and everything before its own first record is committed and told.
@@ -68,6 +100,26 @@ pub enum Output {
     },
     /// Nothing holds the process any longer after [`super::Input::Shutdown`].
     MayStop,
+}
+
+/// Another node that is asked something.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Peer {
+    /// Who.
+    pub name: PeerName,
+    /// A host name or address, resolved anew for every connection.
+    pub host: String,
+    /// The port.
+    pub port: u16,
+}
+
+/// How another node is called here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum PeerName {
+    /// A node whose id is known.
+    Node(NodeId),
+    /// An entry of `controller.quorum.bootstrap.servers`, counted from 0.
+    Bootstrap(usize),
 }
 
 /// What has to become durable.
@@ -184,6 +236,30 @@ pub enum Response {
     FetchSnapshot(FetchSnapshotResponse),
     /// DescribeQuorum.
     DescribeQuorum(DescribeQuorumResponse),
+    /// AddRaftVoter.
+    AddVoter(ChangeVoterResponse),
+    /// RemoveRaftVoter.
+    RemoveVoter(ChangeVoterResponse),
+    /// UpdateRaftVoter.
+    UpdateVoter(UpdateVoterResponse),
+}
+
+/// AddRaftVoter and RemoveRaftVoter.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChangeVoterResponse {
+    /// The outcome.
+    pub error: ErrorCode,
+    /// A sentence for it.
+    pub message: Option<String>,
+}
+
+/// UpdateRaftVoter.
+#[derive(Clone, Debug)]
+pub struct UpdateVoterResponse {
+    /// The outcome.
+    pub error: ErrorCode,
+    /// Who leads.
+    pub hint: LeaderHint,
 }
 
 /// Where an error belongs in a raft response.

@@ -37,6 +37,12 @@ fn config(voters: &[i32]) -> RaftConfig {
                 kraft_versions: (0, 1),
             })
             .collect(),
+        bootstrap: Vec::new(),
+        request_timeout_ms: 2_000,
+        retry_backoff_ms: 20,
+        fetch_bytes_max: 1 << 20,
+        snapshot_bytes_max: 1 << 20,
+        auto_join: false,
         kraft_versions: (0, 1),
         seed: 1,
     }

@@ -189,6 +189,7 @@ impl Core {
                     }
                 }
                 Effect::Disk(command) => self.disk.submit(command),
+                Effect::Send { .. } | Effect::Hangup(_) | Effect::KeepOpen(_) => {}
                 Effect::LoadSnapshot(id) => self.loader.begin(id),
                 Effect::Publish(published) => self.published.store(Arc::from(published)),
                 Effect::Halt { reason, record } => return Some(End::Halted { reason, record }),

@@ -163,6 +163,16 @@ fn raft_config(
         election_timeout_ms: u64::from(quorum.election_timeout_ms),
         fetch_timeout_ms: u64::from(quorum.fetch_timeout_ms),
         election_backoff_ms_max: u64::from(quorum.election_backoff_ms_max),
+        bootstrap: quorum
+            .bootstrap_servers
+            .iter()
+            .map(|server| (server.host.clone(), server.port))
+            .collect(),
+        request_timeout_ms: u64::from(quorum.request_timeout_ms),
+        retry_backoff_ms: u64::from(quorum.retry_backoff_ms),
+        fetch_bytes_max: quorum.fetch_bytes_max,
+        snapshot_bytes_max: quorum.fetch_snapshot_bytes_max,
+        auto_join: config.quorum.auto_join,
         kraft_versions: KRAFT_VERSIONS,
         seed,
     }

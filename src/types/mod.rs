@@ -11,6 +11,6 @@ pub use error_code::{ApiError, ErrorCode};
 pub use features::MetadataVersion;
 pub use ids::{BrokerEpoch, Epoch, NodeId, Offset, OffsetAndEpoch, PartitionId, ReplicaKey};
 pub use rng::SplitMix;
-pub use ticket::{Ticket, Token};
+pub use ticket::{CallId, Ticket, Token};
 pub use time::{Instant, Now, Timestamp};
 pub use uuid::Uuid;

@@ -7,3 +7,8 @@ pub struct Ticket(pub u64);
 /// A storage command that waits for its completion. Given by the core, never reused in one process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Token(pub u64);
+
+/// A question of this node to another one that waits for its answer. Given by the core, never
+/// reused in one process.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct CallId(pub u64);

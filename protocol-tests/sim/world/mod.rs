@@ -492,6 +492,12 @@ impl World {
                 node.pending.clear();
                 self.meet("leadership lost");
             }
+            // Its only peers are those that ask it.
+            Output::Send { .. }
+            | Output::Hangup(_)
+            | Output::KeepOpen(_)
+            | Output::KeepPiece { .. }
+            | Output::QuorumChanged => {}
             Output::MayStop => {
                 self.disk.close();
                 self.meet("clean stop");

@@ -154,6 +154,8 @@ impl World {
             Response::BeginQuorumEpoch(told) | Response::EndQuorumEpoch(told) => {
                 (told.hint.epoch, Answer::Other)
             }
+            Response::UpdateVoter(told) => (told.hint.epoch, Answer::Other),
+            Response::AddVoter(_) | Response::RemoveVoter(_) => (Epoch(0), Answer::Other),
             Response::Fetch(fetch) => (fetch.hint.epoch, Answer::Fetch(fetch, Vec::new())),
             Response::FetchSnapshot(fetch) => {
                 (fetch.hint.epoch, Answer::Snapshot(fetch.error, fetch.id))
