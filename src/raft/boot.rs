@@ -2,6 +2,9 @@
 
 use crate::types::{Epoch, Instant, NodeId, Offset, OffsetAndEpoch, ReplicaKey};
 
+use super::change::Joining;
+use super::follower::Following;
+use super::haste::Doubt;
 use super::log::Log;
 use super::output::{ControlRecord, QuorumState, VoterNode};
 use super::roles::{Candidate, Endpoint, Follower, Resigned, Role, Unattached};
@@ -100,14 +103,25 @@ impl Start<'_> {
         let epoch = disk.epoch;
         if disk.leader == Some(self.own.id) {
             let deadline = self.election;
-            return (epoch, Role::Resigned(Resigned { deadline }));
+            let role = Resigned {
+                deadline,
+                preferred: Vec::new(),
+                told: Vec::new(),
+                unreachable: Vec::new(),
+            };
+            return (epoch, Role::Resigned(role));
         }
         // An epoch that has records had a leader; if that was this node, see above.
         let open = disk.epoch > self.log.last_epoch();
         if open && disk.voted.is_some_and(|voted| self.is_own_vote(voted)) {
             let granted = vec![self.own.id];
             let deadline = self.election;
-            return (epoch, Role::Candidate(Candidate { granted, deadline }));
+            let role = Candidate {
+                granted,
+                refused: Vec::new(),
+                deadline,
+            };
+            return (epoch, Role::Candidate(role));
         }
         let Some(leader) = disk.leader else {
             return (epoch, unattached(None, disk.voted));
@@ -121,6 +135,9 @@ impl Start<'_> {
             endpoints,
             voted: disk.voted,
             deadline: self.fetch,
+            following: Following::default(),
+            joining: Joining::default(),
+            doubt: Doubt::default(),
         });
         (epoch, role)
     }

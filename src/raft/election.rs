@@ -1,16 +1,22 @@
 //! Elections as seen by one node: votes asked of it, leaders told to it, its own timers
 //! (KIP-595, KIP-853, KIP-996).
 
-use crate::types::{Epoch, ErrorCode, NodeId, Offset, ReplicaKey};
+use crate::types::{Epoch, ErrorCode, Instant, NodeId, Offset, ReplicaKey};
 
+use super::haste::Doubt;
 use super::input::{BeginQuorumEpochRequest, EndQuorumEpochRequest, Request, VoteRequest};
-use super::machine::{Move, Raft, Turn};
+use super::machine::{Raft, Turn};
 use super::output::{
     ChangeVoterResponse, DescribeQuorumResponse, FetchResponse, FetchSnapshotResponse, LeaderHint,
     RaftError, Response, SimpleResponse, UpdateVoterResponse, VoteResponse,
 };
 use super::roles::{Endpoint, Role};
+use super::transition::Move;
 use super::vote;
+
+/// After the first election that was lost, the next pre-votes are asked for within this time,
+/// milliseconds; it doubles with each one more, up to 32 times.
+const RETRY_MS: u64 = 50;
 
 impl Raft {
     /// Vote, checked in the order of KIP-595.
@@ -62,7 +68,9 @@ impl Raft {
                 request.candidate,
                 up_to_date,
             );
-        if granted && !request.pre_vote {
+        if granted && request.pre_vote {
+            self.give_way(turn.now.instant);
+        } else if granted {
             self.record_vote(request.candidate, turn);
         }
         Ok(granted)
@@ -124,6 +132,7 @@ impl Raft {
                 && self.voters.find(self.config.node).is_some()
             {
                 role.deadline = turn.now.instant.plus_ms(wait);
+                role.doubt = Doubt::Resigned;
             }
         }
         SimpleResponse {
@@ -135,7 +144,7 @@ impl Raft {
     /// A peer names the leader of an epoch that is not below ours. A claim that contradicts what
     /// this node knows for sure cannot come from a correct peer: it is refused and changes
     /// nothing. (Java's controller halts on it.)
-    fn learn_leader(
+    pub(super) fn learn_leader(
         &mut self,
         epoch: Epoch,
         leader: NodeId,
@@ -191,45 +200,112 @@ impl Raft {
 
     /// What time alone brings.
     pub(super) fn timers(&mut self, turn: &mut Turn) {
-        if self.role.deadline() > turn.now.instant {
-            return;
+        let now = turn.now.instant;
+        self.expire_calls(turn);
+        if let Role::Prospective(role) = &mut self.role {
+            role.wake(now);
         }
-        match &mut self.role {
-            Role::Unattached(_) => {
-                self.transition(turn, Move::Prospective, "no leader was heard of");
+        let over = |deadline: Instant| deadline <= now;
+        match &self.role {
+            Role::Unattached(role) if over(role.deadline) => {
+                let to = Move::Prospective { wait_ms: 0 };
+                self.transition(turn, to, "no leader was heard of");
             }
-            Role::Follower(_) => {
-                self.transition(turn, Move::Prospective, "the leader is silent");
+            Role::Follower(role) if over(role.deadline) => {
+                let to = Move::Prospective { wait_ms: 0 };
+                self.transition(turn, to, "the leader is silent");
             }
-            Role::Candidate(_) => {
-                self.transition(turn, Move::Prospective, "too few votes in time");
+            Role::Follower(role) if role.doubt.is_due(now) => {
+                self.transition(turn, Move::Haste, "the connection to the leader is lost");
             }
-            Role::Prospective(role) => {
-                let (leader, endpoints) = (role.leader, std::mem::take(&mut role.endpoints));
-                let epoch = self.epoch;
-                let to = match leader {
-                    Some(leader) if !endpoints.is_empty() => Move::Follower {
-                        epoch,
-                        leader,
-                        endpoints,
-                    },
-                    Some(_) | None => Move::Unattached { epoch, leader },
-                };
-                self.transition(turn, to, "an election could not be won");
+            Role::Candidate(role) if over(role.deadline) => {
+                let to = Move::Prospective { wait_ms: 0 };
+                self.transition(turn, to, "too few votes in time");
             }
-            Role::Resigned(_) => {
+            Role::Prospective(role) if over(role.deadline) => self.give_up(turn),
+            Role::Resigned(role) if over(role.deadline) => {
                 let to = Move::Unattached {
                     epoch: self.epoch.next(),
                     leader: None,
                 };
                 self.transition(turn, to, "nobody followed the resigned leader");
             }
-            Role::Leader(leader) => {
-                for waiter in leader.waiters.take_due(turn.now.instant) {
-                    let response = self.fetch_response(&waiter.listener, RaftError::None);
-                    turn.reply(waiter.ticket, Response::Fetch(response));
-                }
+            Role::Leader(role) if role.contact.is_lost(now) => {
+                self.transition(turn, Move::Resigned, "too few voters were heard in time");
             }
+            Role::Leader(_) => self.leader_timers(turn),
+            Role::Unattached(_)
+            | Role::Follower(_)
+            | Role::Candidate(_)
+            | Role::Prospective(_)
+            | Role::Resigned(_) => {}
+        }
+    }
+
+    fn leader_timers(&mut self, turn: &mut Turn) {
+        if let Role::Leader(leader) = &mut self.role {
+            for waiter in leader.waiters.take_due(turn.now.instant) {
+                let response = self.fetch_response(&waiter.listener, RaftError::None);
+                turn.reply(waiter.ticket, Response::Fetch(response));
+            }
+        }
+        self.change_timers(turn);
+    }
+
+    /// An election that cannot be won is left the way it was come to.
+    fn give_up(&mut self, turn: &mut Turn) {
+        let Role::Prospective(role) = &mut self.role else {
+            return;
+        };
+        if role.haste.is_some() {
+            return self.transition(turn, Move::Back, "the others hear the leader");
+        }
+        // The timer is wound up anew, else the next try would follow at once.
+        role.deadline = turn.now.instant;
+        let (leader, endpoints) = (role.leader, std::mem::take(&mut role.endpoints));
+        let own = self.config.node.id;
+        let epoch = self.epoch;
+        let to = match leader.filter(|id| *id != own) {
+            Some(leader) if !endpoints.is_empty() => Move::Follower {
+                epoch,
+                leader,
+                endpoints,
+            },
+            Some(_) | None => Move::Unattached { epoch, leader },
+        };
+        self.transition(turn, to, "an election could not be won");
+    }
+
+    /// A pre-vote that is won or lost.
+    pub(super) fn count_pre_votes(&mut self, turn: &mut Turn) {
+        let Role::Prospective(role) = &self.role else {
+            return;
+        };
+        if self.voters.majority_in(&role.granted) {
+            if role.may_run() {
+                let why = "a majority would vote for this node";
+                self.transition(turn, Move::Candidate, why);
+            }
+        } else if self.voters.cannot_win(&role.refused) {
+            self.give_up(turn);
+        }
+    }
+
+    /// A vote that is won or lost. Called only while the own vote is durable.
+    pub(super) fn count_votes(&mut self, turn: &mut Turn) {
+        let Role::Candidate(role) = &self.role else {
+            return;
+        };
+        if self.voters.majority_in(&role.granted) {
+            let granted = role.granted.clone();
+            let to = Move::Leader { granted };
+            self.transition(turn, to, "a majority voted for this node");
+        } else if self.voters.cannot_win(&role.refused) {
+            // Two that lose against each other must not try again at the same moment.
+            let longest = RETRY_MS << self.lost_elections.min(5);
+            let wait_ms = 1 + self.rng.below(longest);
+            self.lost_elections += 1;
+            self.transition(turn, Move::Prospective { wait_ms }, "an election is lost");
         }
     }
 

@@ -119,9 +119,19 @@ impl Raft {
         match voter {
             Some(voter) => {
                 progress.voter_fetched(turn.now, voter, offset, leader_end);
+                self.heard(voter.id, turn);
                 self.advance_commit(turn);
             }
             None => progress.observer_fetched(turn.now, key, offset, leader_end),
+        }
+    }
+
+    /// A voter sent something that only a voter sends who knows this leader.
+    pub(super) fn heard(&mut self, id: NodeId, turn: &Turn) {
+        let counts = self.voters.find(self.config.node).is_some();
+        let timeout = self.config.fetch_timeout_ms;
+        if let Role::Leader(leader) = &mut self.role {
+            leader.contact.heard(id, turn.now.instant, counts, timeout);
         }
     }
 
@@ -229,6 +239,10 @@ impl Raft {
         };
         if checked.is_err() {
             return turn.reply(ticket, Response::FetchSnapshot(response));
+        }
+        if let Some(voter) = self.voters.find(request.replica) {
+            let id = voter.key.id;
+            self.heard(id, turn);
         }
         turn.tell(Output::ServeSnapshot {
             ticket,

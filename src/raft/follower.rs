@@ -6,9 +6,19 @@ use super::machine::{Raft, Turn};
 use super::output::FetchResponse;
 use crate::types::OffsetAndEpoch;
 
+/// What a follower has under way.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Following {
+    /// A fetch was answered by the leader of this epoch.
+    pub(super) fetched: bool,
+}
+
 impl Raft {
     /// Asks for what comes next: of the leader, or of anybody who may know who leads.
     pub(super) fn follow(&mut self, _turn: &mut Turn) {}
+
+    /// Asks anybody who may know who leads.
+    pub(super) fn discover(&mut self, _turn: &mut Turn) {}
 
     /// Fetch was answered.
     pub(super) fn fetch_answered(

@@ -1,9 +1,9 @@
 //! The state machine: its one entry, its transitions, the leader's log.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use crate::types::{Epoch, Instant, NodeId, Now, Offset, ReplicaKey, SplitMix, Ticket, Token};
+use crate::types::{Epoch, Instant, NodeId, Now, Offset, SplitMix, Ticket, Token};
 
 use super::boot::{Boot, RaftConfig, Start};
 use super::calls::Calls;
@@ -12,13 +12,11 @@ use super::election::busy;
 use super::epochs::Epochs;
 use super::input::{Input, Request};
 use super::log::Log;
-use super::output::{LeaderHint, Output, QuorumState, Response, Write};
-use super::progress::Progress;
-use super::roles::{
-    Candidate, Endpoint, Follower, Leader, Prospective, Resigned, Role, Unattached,
-};
+use super::output::{LeaderHint, Output, Peer, QuorumState, Response, Write};
+use super::resign::Stop;
+use super::roles::{Role, Unattached};
+use super::transition::Move;
 use super::voters::Voters;
-use super::waiters::Waiters;
 
 /// Requests held at most while the election state is being written.
 const DEFERRED_MAX: usize = 10_000;
@@ -27,7 +25,7 @@ const DEFERRED_MAX: usize = 10_000;
 #[derive(Debug)]
 pub struct Raft {
     pub(super) config: RaftConfig,
-    rng: SplitMix,
+    pub(super) rng: SplitMix,
     pub(super) epoch: Epoch,
     pub(super) role: Role,
     pub(super) log: Log,
@@ -38,7 +36,7 @@ pub struct Raft {
     /// False if the disk lost committed records: see [`Boot::commit`].
     intact: bool,
     started: bool,
-    stopping: bool,
+    pub(super) stopping: bool,
     /// Claims of leadership that contradicted what this node knows.
     pub(super) forged: u64,
     next_token: u64,
@@ -53,6 +51,15 @@ pub struct Raft {
     pub(super) moves: VecDeque<Token>,
     /// Questions to other nodes.
     pub(super) calls: Calls,
+    /// Voters that are known not to know the pre-vote.
+    pub(super) without_pre_vote: BTreeSet<NodeId>,
+    /// Elections lost in a row.
+    pub(super) lost_elections: u32,
+    /// The driver is to be told that role, leader or voters changed.
+    pub(super) quorum_changed: bool,
+    /// Whom the driver keeps connections to.
+    kept_open: Vec<Peer>,
+    pub(super) stop: Option<Stop>,
     laws: Laws,
 }
 
@@ -76,25 +83,6 @@ impl Turn {
     }
 }
 
-/// A change of role.
-pub(super) enum Move {
-    Unattached {
-        epoch: Epoch,
-        leader: Option<NodeId>,
-    },
-    Prospective,
-    Candidate,
-    Follower {
-        epoch: Epoch,
-        leader: NodeId,
-        endpoints: Vec<Endpoint>,
-    },
-    Leader {
-        granted: Vec<NodeId>,
-    },
-    Resigned,
-}
-
 impl Raft {
     /// A node at its start. It acts from the first [`Self::handle`] on: `next_wakeup` is `now`.
     #[must_use]
@@ -116,7 +104,9 @@ impl Raft {
         let mut raft = Self {
             rng: SplitMix::new(config.seed),
             epoch: Epoch(0),
-            role: Role::Resigned(Resigned {
+            role: Role::Unattached(Unattached {
+                leader: None,
+                voted: None,
                 deadline: Instant::NEVER,
             }),
             config,
@@ -134,6 +124,11 @@ impl Raft {
             appends: VecDeque::new(),
             moves: VecDeque::new(),
             calls: Calls::default(),
+            without_pre_vote: BTreeSet::new(),
+            lost_elections: 0,
+            quorum_changed: true,
+            kept_open: Vec::new(),
+            stop: None,
             laws: Laws::default(),
         };
         let election = raft.election_deadline(now);
@@ -162,6 +157,7 @@ impl Raft {
         {
             self.step(now, Some(input), outputs);
         }
+        self.tell_driver(outputs);
         if cfg!(debug_assertions) {
             let facts = self.facts();
             self.laws.check(facts);
@@ -176,10 +172,24 @@ impl Raft {
         }
         // Until the election state is durable nothing may change it again: the completion of the
         // write looks at the timers.
-        if self.saving.is_some() || self.stopping {
+        if self.saving.is_some() {
             return Instant::NEVER;
         }
-        self.role.deadline()
+        let stop = self.stop.as_ref().map_or(Instant::NEVER, |stop| stop.at);
+        self.role.deadline().min(self.calls.deadline()).min(stop)
+    }
+
+    /// Tells the driver what is new about the quorum.
+    fn tell_driver(&mut self, outputs: &mut Vec<Output>) {
+        if !std::mem::take(&mut self.quorum_changed) {
+            return;
+        }
+        outputs.push(Output::QuorumChanged);
+        let wanted = self.wanted_peers();
+        if wanted != self.kept_open {
+            self.kept_open.clone_from(&wanted);
+            outputs.push(Output::KeepOpen(wanted));
+        }
     }
 
     fn step(&mut self, now: Now, input: Option<Input>, outputs: &mut Vec<Output>) {
@@ -227,7 +237,8 @@ impl Raft {
     fn start(&mut self, turn: &mut Turn) {
         let alone = self.eligible() && self.voters.is_only(self.config.node);
         if alone && !matches!(self.role, Role::Candidate(_)) {
-            self.transition(turn, Move::Prospective, "the only voter starts");
+            let to = Move::Prospective { wait_ms: 0 };
+            self.transition(turn, to, "the only voter starts");
         }
     }
 
@@ -276,29 +287,26 @@ impl Raft {
 
     /// Takes the steps that wait for nothing but what the turn has brought.
     fn advance(&mut self, turn: &mut Turn) {
-        if let Role::Prospective(role) = &self.role
-            && self.voters.majority_in(&role.granted)
-        {
-            self.transition(turn, Move::Candidate, "a majority would vote for this node");
-        }
-        if self.saving.is_some() || self.durable != Some(self.election_state()) {
-            return;
-        }
-        // From here on what this node is in the epoch is on its disk.
-        match &self.role {
-            Role::Candidate(role) if self.voters.majority_in(&role.granted) => {
-                let granted = role.granted.clone();
-                let to = Move::Leader { granted };
-                self.transition(turn, to, "a majority voted for this node");
+        self.count_pre_votes(turn);
+        if self.saving.is_none() && self.is_durable() {
+            // From here on what this node is in the epoch is on its disk.
+            self.count_votes(turn);
+            if let Role::Leader(role) = &self.role
+                && role.epoch_start.is_none()
+                && self.is_durable()
+            {
+                self.begin_epoch(turn);
             }
-            Role::Leader(role) if role.epoch_start.is_none() => self.begin_epoch(turn),
-            Role::Unattached(_)
-            | Role::Prospective(_)
-            | Role::Candidate(_)
-            | Role::Follower(_)
-            | Role::Leader(_)
-            | Role::Resigned(_) => {}
+            if self.is_durable() {
+                self.dial(turn);
+            }
         }
+        self.stop_if_free(turn);
+    }
+
+    /// Whether the election state on disk is the present one.
+    fn is_durable(&self) -> bool {
+        self.durable.as_ref() == Some(&self.election_state())
     }
 
     /// Ends a turn: replies leave at once, or inside the write of the election state that they
@@ -324,120 +332,9 @@ impl Raft {
         });
     }
 
-    fn shutdown(&mut self, turn: &mut Turn) {
-        self.stopping = true;
-        if let Role::Leader(_) = &self.role {
-            self.transition(turn, Move::Resigned, "shutdown");
-        }
-        // Behind the answers to the parked fetches.
-        turn.tell(Output::MayStop);
-    }
-
-    /// The one place where roles change.
-    pub(super) fn transition(&mut self, turn: &mut Turn, to: Move, why: &'static str) {
-        let own = self.config.node.id;
-        let (from, from_epoch) = (self.role.name(), self.epoch);
-        let (epoch, next) = self.next_role(turn.now.instant, to);
-        self.epoch = epoch;
-        let before = std::mem::replace(&mut self.role, next);
-        tracing::info!(
-            node = own.0,
-            from,
-            to = self.role.name(),
-            from_epoch = from_epoch.0,
-            epoch = epoch.0,
-            leader = self.role.leader(own).map(|id| id.0),
-            why,
-            "role"
-        );
-        if let Role::Leader(leader) = before {
-            self.leave_leadership(*leader, turn);
-        }
-    }
-
-    /// Where a move leads: its epoch, and the role with what it takes over from the one before.
-    fn next_role(&mut self, now: Instant, to: Move) -> (Epoch, Role) {
-        let own = self.config.node;
-        match to {
-            Move::Unattached { epoch, leader } => {
-                let deadline = self.unattached_deadline(now);
-                let voted = self.vote_in(epoch);
-                let role = Unattached {
-                    leader,
-                    voted,
-                    deadline,
-                };
-                (epoch, Role::Unattached(role))
-            }
-            Move::Prospective => {
-                let role = Prospective {
-                    leader: self.role.leader(own.id),
-                    endpoints: self.role.leader_endpoints().to_vec(),
-                    voted: self.role.voted(own),
-                    granted: vec![own.id],
-                    deadline: self.election_deadline(now),
-                };
-                (self.epoch, Role::Prospective(role))
-            }
-            Move::Candidate => {
-                let role = Candidate {
-                    granted: vec![own.id],
-                    deadline: self.election_deadline(now),
-                };
-                (self.epoch.next(), Role::Candidate(role))
-            }
-            Move::Follower {
-                epoch,
-                leader,
-                endpoints,
-            } => {
-                let role = Follower {
-                    leader,
-                    endpoints,
-                    voted: self.vote_in(epoch),
-                    deadline: self.fetch_deadline(now),
-                };
-                (epoch, Role::Follower(role))
-            }
-            Move::Leader { granted } => {
-                let leader = Leader {
-                    granted,
-                    epoch_start: None,
-                    announced: false,
-                    progress: Progress::default(),
-                    waiters: Waiters::default(),
-                };
-                (self.epoch, Role::Leader(Box::new(leader)))
-            }
-            Move::Resigned => {
-                let deadline = Instant::NEVER;
-                (self.epoch, Role::Resigned(Resigned { deadline }))
-            }
-        }
-    }
-
-    /// A running election timer is kept. One that ran out in an election that could not be won is
-    /// wound up anew, else the next try would follow at once.
-    fn unattached_deadline(&mut self, now: Instant) -> Instant {
-        match (self.role.election_deadline(), &self.role) {
-            (Some(deadline), Role::Resigned(_)) => deadline,
-            (Some(deadline), _) if deadline > now => deadline,
-            (Some(_) | None, _) => self.election_deadline(now),
-        }
-    }
-
-    /// The vote given in `epoch`: none yet in a new one.
-    fn vote_in(&self, epoch: Epoch) -> Option<ReplicaKey> {
-        if epoch == self.epoch {
-            self.role.voted(self.config.node)
-        } else {
-            None
-        }
-    }
-
     /// Whether this node may lead: observers do not try, nor does who lost committed records or is
     /// about to stop, nor who would find no next epoch.
-    fn eligible(&self) -> bool {
+    pub(super) fn eligible(&self) -> bool {
         self.intact
             && !self.stopping
             && self.epoch < self.epoch.next()
@@ -459,7 +356,7 @@ impl Raft {
         }
     }
 
-    fn fetch_deadline(&self, now: Instant) -> Instant {
+    pub(super) fn fetch_deadline(&self, now: Instant) -> Instant {
         if self.eligible() {
             now.plus_ms(self.config.fetch_timeout_ms)
         } else {

@@ -2,6 +2,10 @@
 
 use crate::types::{Instant, NodeId, Offset, ReplicaKey};
 
+use super::change::{Change, Joining};
+use super::contact::Contact;
+use super::follower::Following;
+use super::haste::{Doubt, Haste};
 use super::progress::Progress;
 use super::vote::Stance;
 use super::waiters::Waiters;
@@ -42,13 +46,21 @@ pub(super) struct Prospective {
     pub(super) voted: Option<ReplicaKey>,
     /// Whose pre-vote this node has; its own from the start.
     pub(super) granted: Vec<NodeId>,
+    /// Who said no.
+    pub(super) refused: Vec<NodeId>,
+    /// When the others are asked, if not already: not at once after an election was lost.
+    pub(super) ask_at: Option<Instant>,
     pub(super) deadline: Instant,
+    /// Set if only the connection to the leader is lost.
+    pub(super) haste: Option<Box<Haste>>,
 }
 
 #[derive(Clone, Debug)]
 pub(super) struct Candidate {
     /// Whose vote this node has; its own counts once it is durable.
     pub(super) granted: Vec<NodeId>,
+    /// Who said no.
+    pub(super) refused: Vec<NodeId>,
     pub(super) deadline: Instant,
 }
 
@@ -59,6 +71,12 @@ pub(super) struct Follower {
     pub(super) voted: Option<ReplicaKey>,
     /// When the leader counts as lost.
     pub(super) deadline: Instant,
+    /// What is under way to become like the leader.
+    pub(super) following: Following,
+    /// Telling the leader about this node.
+    pub(super) joining: Joining,
+    /// Why the leader may be gone although its time is not over.
+    pub(super) doubt: Doubt,
 }
 
 #[derive(Clone, Debug)]
@@ -71,11 +89,21 @@ pub(super) struct Leader {
     pub(super) announced: bool,
     pub(super) progress: Progress,
     pub(super) waiters: Waiters,
+    /// How it stands with each voter.
+    pub(super) contact: Contact,
+    /// A change of the voters that is under way.
+    pub(super) change: Change,
 }
 
 #[derive(Clone, Debug)]
 pub(super) struct Resigned {
     pub(super) deadline: Instant,
+    /// Who should lead next, most caught up first.
+    pub(super) preferred: Vec<ReplicaKey>,
+    /// Who knows of it.
+    pub(super) told: Vec<NodeId>,
+    /// Who cannot be told.
+    pub(super) unreachable: Vec<NodeId>,
 }
 
 impl Role {
@@ -128,10 +156,17 @@ impl Role {
     pub(super) fn deadline(&self) -> Instant {
         match self {
             Self::Unattached(role) => role.deadline,
-            Self::Prospective(role) => role.deadline,
+            Self::Prospective(role) => role.deadline.min(role.due()),
             Self::Candidate(role) => role.deadline,
-            Self::Follower(role) => role.deadline,
-            Self::Leader(role) => role.waiters.deadline(),
+            Self::Follower(role) => role
+                .deadline
+                .min(role.doubt.ask_at())
+                .min(role.joining.deadline()),
+            Self::Leader(role) => role
+                .waiters
+                .deadline()
+                .min(role.contact.deadline())
+                .min(role.change.deadline()),
             Self::Resigned(role) => role.deadline,
         }
     }
@@ -140,9 +175,11 @@ impl Role {
     /// stream of hopeless candidates could keep this node from ever trying.
     pub(super) fn election_deadline(&self) -> Option<Instant> {
         match self {
-            Self::Unattached(_) | Self::Prospective(_) | Self::Candidate(_) | Self::Resigned(_) => {
-                Some(self.deadline())
-            }
+            Self::Unattached(role) => Some(role.deadline),
+            Self::Prospective(role) if role.haste.is_some() => None,
+            Self::Prospective(role) => Some(role.deadline),
+            Self::Candidate(role) => Some(role.deadline),
+            Self::Resigned(role) => Some(role.deadline),
             Self::Follower(_) | Self::Leader(_) => None,
         }
     }
@@ -156,7 +193,9 @@ impl Role {
                 leader: *leader,
             },
             Self::Candidate(_) | Self::Resigned(_) => Stance::Spent,
-            Self::Follower(_) => Stance::Follower,
+            Self::Follower(role) => Stance::Follower {
+                hears: role.following.fetched && role.doubt == Doubt::None,
+            },
             Self::Leader(_) => Stance::Leader,
         }
     }

@@ -16,7 +16,10 @@ pub(super) enum Stance {
     /// Candidate (voted for itself) or resigned (led the epoch).
     Spent,
     /// Follows a leader.
-    Follower,
+    Follower {
+        /// A fetch was answered in the epoch, and nothing says that the leader is gone since.
+        hears: bool,
+    },
     /// Leads the epoch.
     Leader,
 }
@@ -24,8 +27,7 @@ pub(super) enum Stance {
 /// Whether `candidate` gets the vote. `up_to_date` says that its log is not behind this node's.
 ///
 /// A pre-vote has no consequences, so only a node that knows of a living leader refuses it: the
-/// leader itself. A follower whose fetch was answered in the epoch would know too; this node sends
-/// none, so as a follower it cannot tell, and says yes.
+/// leader itself, and a follower that hears it.
 pub(super) fn grant(
     stance: Stance,
     pre_vote: bool,
@@ -33,7 +35,8 @@ pub(super) fn grant(
     up_to_date: bool,
 ) -> bool {
     if pre_vote {
-        return up_to_date && stance != Stance::Leader;
+        let led = matches!(stance, Stance::Leader | Stance::Follower { hears: true });
+        return up_to_date && !led;
     }
     match stance {
         Stance::Free {
@@ -44,7 +47,7 @@ pub(super) fn grant(
             leader: Some(_),
         }
         | Stance::Spent
-        | Stance::Follower
+        | Stance::Follower { .. }
         | Stance::Leader => false,
         Stance::Free {
             voted: None,
@@ -91,7 +94,14 @@ mod tests {
             (free(Some(key(2, 21)), None), [false, false, true, false]),
             (free(Some(key(3, 20)), None), [false, false, true, false]),
             (Stance::Spent, [false, false, true, false]),
-            (Stance::Follower, [false, false, true, false]),
+            (
+                Stance::Follower { hears: false },
+                [false, false, true, false],
+            ),
+            (
+                Stance::Follower { hears: true },
+                [false, false, false, false],
+            ),
             (Stance::Leader, [false, false, false, false]),
         ];
         for (stance, expected) in table {

@@ -1,0 +1,151 @@
+//! Failover without waiting for a timer.
+//!
+//! A connection to the leader that is closed or refused is a hint that its process is gone. A
+//! follower that gets it asks the others at once whether they would vote for it (KIP-996): that
+//! changes no epoch, and whoever still hears the leader says no. The leader is asked too. If it
+//! answers, only the connection was lost, and all stays as it was; if it cannot be reached either
+//! and a majority agrees, an election begins.
+//!
+//! The followers of a leader get the hint at the same moment, and two candidates would split the
+//! votes, so they ask one after the other, in the order of their ids. While a voter of the quorum
+//! does not know the pre-vote (3.9), nothing here happens: only the timers decide.
+
+use crate::types::{Instant, NodeId};
+
+use super::machine::{Raft, Turn};
+use super::roles::{Follower, Prospective, Role};
+use super::transition::Move;
+
+/// How long a follower leaves the election to each one before it, milliseconds: longer than a
+/// pre-vote, a vote and their writes take.
+const STAGGER_MS: u64 = 25;
+
+/// The longest pause between two hasty tries, milliseconds.
+const PAUSE_MAX_MS: u64 = 500;
+
+/// How long a hasty election may take before the follower goes back to its leader, milliseconds.
+pub(super) const HASTE_MS: u64 = 200;
+
+/// How long a leader that neither answers nor refuses holds a hasty election up, milliseconds.
+pub(super) const PATIENCE_MS: u64 = 100;
+
+/// Why a follower may have no leader any more although its fetch timer runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Doubt {
+    /// No reason.
+    #[default]
+    None,
+    /// The connection to it was closed or refused.
+    Lost {
+        /// When this node asks for pre-votes.
+        ask_at: Instant,
+        /// How often it did in vain.
+        tries: u32,
+    },
+    /// It said so.
+    Resigned,
+}
+
+impl Doubt {
+    /// When something here changes by time alone.
+    pub(super) fn ask_at(self) -> Instant {
+        match self {
+            Self::Lost { ask_at, .. } => ask_at,
+            Self::None | Self::Resigned => Instant::NEVER,
+        }
+    }
+
+    /// Whether this node should ask for pre-votes now.
+    pub(super) fn is_due(self, now: Instant) -> bool {
+        self.ask_at() <= now
+    }
+}
+
+/// What a hasty election has besides the votes.
+#[derive(Clone, Debug)]
+pub(super) struct Haste {
+    /// What this node was, and is again if the leader lives or the others hear it.
+    pub(super) back: Follower,
+    /// How often it was tried in vain.
+    pub(super) tries: u32,
+    /// The leader cannot be reached.
+    pub(super) refused: bool,
+    /// When the leader counts as out of reach though nothing says so; `None` from then on.
+    pub(super) patience: Option<Instant>,
+}
+
+impl Prospective {
+    /// Whether a majority is enough to go on.
+    pub(super) fn may_run(&self) -> bool {
+        self.haste
+            .as_ref()
+            .is_none_or(|haste| haste.refused || haste.patience.is_none())
+    }
+
+    /// When something besides the end of the role comes by time alone.
+    pub(super) fn due(&self) -> Instant {
+        let patience = self.haste.as_ref().and_then(|haste| haste.patience);
+        let earliest = [self.ask_at, patience].into_iter().flatten().min();
+        earliest.unwrap_or(Instant::NEVER)
+    }
+
+    /// Forgets waits that are over.
+    pub(super) fn wake(&mut self, now: Instant) {
+        let over = |at: &mut Instant| *at <= now;
+        self.ask_at.take_if(over);
+        if let Some(haste) = &mut self.haste {
+            haste.patience.take_if(over);
+        }
+    }
+}
+
+impl Raft {
+    /// A connection to this node was closed or refused.
+    pub(super) fn peer_lost(&mut self, peer: NodeId, turn: &mut Turn) {
+        let now = turn.now.instant;
+        let hurried = self.eligible()
+            && !self
+                .voters
+                .nodes()
+                .iter()
+                .any(|voter| self.without_pre_vote.contains(&voter.key.id));
+        let own = self.config.node.id;
+        let before = |id: NodeId| id < own && id != peer;
+        let rank = self.voters.ids().into_iter().filter(|id| before(*id));
+        let ask_at = now.plus_ms(STAGGER_MS * rank.count() as u64);
+        let Role::Follower(role) = &mut self.role else {
+            return;
+        };
+        if role.leader != peer || role.doubt != Doubt::None || !hurried {
+            return;
+        }
+        role.doubt = Doubt::Lost { ask_at, tries: 0 };
+        if ask_at <= now {
+            self.transition(turn, Move::Haste, "the connection to the leader is lost");
+        }
+    }
+
+    /// Another node has this node's pre-vote: it goes first.
+    pub(super) fn give_way(&mut self, now: Instant) {
+        if let Role::Follower(role) = &mut self.role
+            && let Doubt::Lost { ask_at, .. } = &mut role.doubt
+        {
+            *ask_at = (*ask_at).max(now.plus_ms(3 * STAGGER_MS));
+        }
+    }
+
+    /// What a follower is again after a hasty election in vain.
+    pub(super) fn follower_again(haste: &Haste, now: Instant) -> Follower {
+        let tries = haste.tries + 1;
+        let pause = STAGGER_MS
+            .checked_shl(tries)
+            .unwrap_or(PAUSE_MAX_MS)
+            .min(PAUSE_MAX_MS);
+        let mut follower = haste.back.clone();
+        follower.doubt = Doubt::Lost {
+            ask_at: now.plus_ms(pause),
+            tries,
+        };
+        follower
+    }
+}

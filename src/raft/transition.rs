@@ -1,0 +1,210 @@
+//! From one role to the next: the one place where roles change, and what each takes over from the
+//! one before (KIP-595, KIP-996).
+
+use crate::types::{Epoch, Instant, NodeId, ReplicaKey};
+
+use super::change::{Change, Joining};
+use super::contact::Contact;
+use super::follower::Following;
+use super::haste::{Doubt, HASTE_MS, Haste, PATIENCE_MS};
+use super::machine::{Raft, Turn};
+use super::progress::Progress;
+use super::roles::{
+    Candidate, Endpoint, Follower, Leader, Prospective, Resigned, Role, Unattached,
+};
+use super::waiters::Waiters;
+
+/// A change of role.
+pub(super) enum Move {
+    Unattached {
+        epoch: Epoch,
+        leader: Option<NodeId>,
+    },
+    /// Asks for pre-votes after this many milliseconds.
+    Prospective {
+        wait_ms: u64,
+    },
+    /// From a follower that lost the connection to its leader, and back again.
+    Haste,
+    Back,
+    Candidate,
+    Follower {
+        epoch: Epoch,
+        leader: NodeId,
+        endpoints: Vec<Endpoint>,
+    },
+    Leader {
+        granted: Vec<NodeId>,
+    },
+    Resigned,
+}
+
+impl Raft {
+    /// The one place where roles change.
+    pub(super) fn transition(&mut self, turn: &mut Turn, to: Move, why: &'static str) {
+        let own = self.config.node.id;
+        let (from, from_epoch) = (self.role.name(), self.epoch);
+        let (epoch, next) = self.next_role(turn.now.instant, to);
+        self.epoch = epoch;
+        let before = std::mem::replace(&mut self.role, next);
+        // What was asked in the old role, and who failed then, is of no interest.
+        self.calls.forget();
+        self.quorum_changed = true;
+        tracing::info!(
+            node = own.0,
+            from,
+            to = self.role.name(),
+            from_epoch = from_epoch.0,
+            epoch = epoch.0,
+            leader = self.role.leader(own).map(|id| id.0),
+            why,
+            "role"
+        );
+        if let Role::Leader(leader) = before {
+            self.leave_leadership(*leader, turn);
+        }
+    }
+
+    /// Where a move leads: its epoch, and the role with what it takes over from the one before.
+    fn next_role(&mut self, now: Instant, to: Move) -> (Epoch, Role) {
+        let own = self.config.node;
+        match to {
+            Move::Unattached { epoch, leader } => {
+                let deadline = self.unattached_deadline(now);
+                let voted = self.vote_in(epoch);
+                let role = Unattached {
+                    leader,
+                    voted,
+                    deadline,
+                };
+                (epoch, Role::Unattached(role))
+            }
+            Move::Prospective { wait_ms } => {
+                let mut role = self.prospective(now);
+                role.ask_at = (wait_ms > 0).then(|| now.plus_ms(wait_ms));
+                (self.epoch, Role::Prospective(role))
+            }
+            Move::Haste => (self.epoch, Role::Prospective(self.hasty(now))),
+            Move::Back => {
+                let haste = match &self.role {
+                    Role::Prospective(role) => role.haste.as_ref(),
+                    _ => None,
+                };
+                let haste = haste.expect("only a hasty election is given up so");
+                let role = Self::follower_again(haste, now);
+                (self.epoch, Role::Follower(role))
+            }
+            Move::Candidate => {
+                let role = Candidate {
+                    granted: vec![own.id],
+                    refused: Vec::new(),
+                    deadline: self.election_deadline(now),
+                };
+                (self.epoch.next(), Role::Candidate(role))
+            }
+            Move::Follower {
+                epoch,
+                leader,
+                endpoints,
+            } => {
+                let role = Follower {
+                    leader,
+                    endpoints,
+                    voted: self.vote_in(epoch),
+                    deadline: self.fetch_deadline(now),
+                    following: Following::default(),
+                    joining: Joining::default(),
+                    doubt: Doubt::default(),
+                };
+                self.lost_elections = 0;
+                (epoch, Role::Follower(role))
+            }
+            Move::Leader { granted } => {
+                self.lost_elections = 0;
+                (
+                    self.epoch,
+                    Role::Leader(Box::new(self.new_leader(granted, now))),
+                )
+            }
+            Move::Resigned => {
+                let role = Resigned {
+                    preferred: self.successors(),
+                    told: Vec::new(),
+                    unreachable: Vec::new(),
+                    deadline: self.election_deadline(now),
+                };
+                (self.epoch, Role::Resigned(role))
+            }
+        }
+    }
+
+    fn prospective(&mut self, now: Instant) -> Prospective {
+        let own = self.config.node;
+        Prospective {
+            leader: self.role.leader(own.id),
+            endpoints: self.role.leader_endpoints().to_vec(),
+            voted: self.role.voted(own),
+            granted: vec![own.id],
+            refused: Vec::new(),
+            ask_at: None,
+            deadline: self.election_deadline(now),
+            haste: None,
+        }
+    }
+
+    /// From a follower in doubt.
+    fn hasty(&mut self, now: Instant) -> Prospective {
+        let mut role = self.prospective(now);
+        let Role::Follower(back) = &self.role else {
+            return role;
+        };
+        let tries = match back.doubt {
+            Doubt::Lost { tries, .. } => tries,
+            Doubt::None | Doubt::Resigned => 0,
+        };
+        role.deadline = now.plus_ms(HASTE_MS);
+        role.haste = Some(Box::new(Haste {
+            back: back.clone(),
+            tries,
+            refused: false,
+            patience: Some(now.plus_ms(PATIENCE_MS)),
+        }));
+        role
+    }
+
+    fn new_leader(&self, granted: Vec<NodeId>, now: Instant) -> Leader {
+        let mut contact = Contact::default();
+        let own = self.config.node;
+        let others = self.voters.ids().into_iter().filter(|id| *id != own.id);
+        let counts = self.voters.find(own).is_some();
+        contact.set_voters(others, counts, now, self.config.fetch_timeout_ms);
+        Leader {
+            granted,
+            epoch_start: None,
+            announced: false,
+            progress: Progress::default(),
+            waiters: Waiters::default(),
+            contact,
+            change: Change::default(),
+        }
+    }
+
+    /// A running election timer is kept. One that ran out in an election that could not be won is
+    /// wound up anew, else the next try would follow at once.
+    fn unattached_deadline(&mut self, now: Instant) -> Instant {
+        match (self.role.election_deadline(), &self.role) {
+            (Some(deadline), Role::Resigned(_)) => deadline,
+            (Some(deadline), _) if deadline > now => deadline,
+            (Some(_) | None, _) => self.election_deadline(now),
+        }
+    }
+
+    /// The vote given in `epoch`: none yet in a new one.
+    fn vote_in(&self, epoch: Epoch) -> Option<ReplicaKey> {
+        if epoch == self.epoch {
+            self.role.voted(self.config.node)
+        } else {
+            None
+        }
+    }
+}
