@@ -7,6 +7,7 @@
 #   compat/record.sh full        only the directories of full/
 #   compat/record.sh batches     only the batches of each codec
 #   compat/record.sh traffic     only what brokers and voters say to controllers (25 minutes)
+#   compat/record.sh quorum      of that only the voters that change (1 minute)
 #   compat/record.sh records     only what Java says of records
 #   compat/record.sh config      only what Java says of configurations
 #   compat/record.sh manifest    only the manifest
@@ -54,6 +55,11 @@ if [ "$what" = all ] || [ "$what" = traffic ]; then
     java -Xmx160m -cp "$classes:$jars/$version/*" kraftd.compat.TrafficRecorder \
       "$PWD/$jars/$version" "$PWD/compat/java/conf" "fixtures/$version/traffic" broker,voter
   done
+fi
+
+if [ "$what" = all ] || [ "$what" = traffic ] || [ "$what" = quorum ]; then
+  java -Xmx160m -cp "$classes:$jars/4.4.0/*" kraftd.compat.TrafficRecorder \
+    "$PWD/$jars/4.4.0" "$PWD/compat/java/conf" fixtures/4.4.0/traffic quorum
 fi
 
 if [ "$what" = all ] || [ "$what" = records ]; then

@@ -202,10 +202,7 @@ impl Node {
             id,
             last_timestamp,
             timestamp: now.wall,
-            control: control::of_snapshot(
-                self.raft.kraft_version_at(end),
-                self.raft.voters_at(end),
-            ),
+            control: control::of_snapshot(self.raft.kraft_version(), self.raft.voters()),
             content: Arc::new(Whole(image.clone())),
         })));
     }

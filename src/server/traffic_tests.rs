@@ -13,7 +13,7 @@ use kafka_protocol::messages as m;
 use kafka_protocol::messages::{ApiKey, EnvelopeRequest, EnvelopeResponse, RequestHeader};
 use kafka_protocol::protocol::{Decodable, Encodable, StrBytes};
 
-use self::recording::{Frame, RELEASES, frames};
+use self::recording::{Frame, RELEASES, frames, lives};
 use super::api_table::{self, Api};
 use super::dispatch::tests::{harness, recorded_image};
 use super::frame::{HeaderStart, parse_header_rest};
@@ -21,8 +21,6 @@ use super::{envelope, wire};
 use crate::records::batch::{Batch, BatchBuilder};
 use crate::records::rpc::{self, Message};
 use crate::records::{ControlRecord, VersionedRecord};
-
-const LIVES: [&str; 2] = ["broker", "voter"];
 
 /// APIs that brokers and tools use and that are not served here.
 const NOT_SERVED: [&str; 10] = [
@@ -193,7 +191,7 @@ fn checked(taken: &Taken) -> Option<&'static Api> {
 /// Every recorded frame with where it is from, requests and answers apart.
 fn each(mut look: impl FnMut(&str, &Frame, Option<&Frame>)) {
     for release in RELEASES {
-        for life in LIVES {
+        for life in lives(release) {
             let all = frames(release, life);
             assert!(all.len() > 100, "{release} {life}: {} frames", all.len());
             for (frame, request) in &all {

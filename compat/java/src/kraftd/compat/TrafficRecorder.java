@@ -18,6 +18,7 @@ public final class TrafficRecorder {
                 switch (life) {
                     case "broker" -> new BrokerLife(servers, recording).live();
                     case "voter" -> new VoterLife(servers, recording).live();
+                    case "quorum" -> new QuorumLife(servers, recording).live();
                     default -> throw new IllegalArgumentException("no such life: " + life);
                 }
             }

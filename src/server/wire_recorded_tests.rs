@@ -7,9 +7,7 @@ use kafka_protocol::messages::BrokerId;
 use kafka_protocol::protocol::{Decodable, Encodable};
 
 use super::*;
-use crate::raft::{self, LeaderHint, RaftError, VoterNode};
 use crate::server::dispatch::tests::recorded;
-use crate::types::{Epoch, ErrorCode, NodeId, Offset, OffsetAndEpoch, ReplicaKey, Uuid};
 
 fn code(number: i16) -> ErrorCode {
     let known = [
@@ -154,7 +152,7 @@ fn quorum(message: &m::DescribeQuorumResponse, version: i16) -> m::DescribeQuoru
     });
     let response = raft::DescribeQuorumResponse {
         error: error(partition.error_code),
-        message: None,
+        message: partition.error_message.as_ref().map(ToString::to_string),
         hint: hint(partition.leader_id, partition.leader_epoch, None),
         high_watermark: partition.high_watermark,
         voters: replicas(&partition.current_voters),
