@@ -158,14 +158,6 @@ impl<'a> Review<'a> {
                 "remove the other entries",
             );
         }
-        if self.facts.voters.len() > 1 {
-            self.find(
-                Severity::Unsupported,
-                VOTERS,
-                "quorums of several voters are not built yet",
-                "name only this node",
-            );
-        }
         if !entries.is_empty() && !servers.is_empty() {
             self.warn(
                 SERVERS,

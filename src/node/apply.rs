@@ -91,25 +91,49 @@ impl Node {
         self.register_self(now, effects);
     }
 
-    /// Reads on from what is replayed to what is committed, unless a read is under way.
+    /// Goes on from what is replayed to what is committed: from memory as far as that reaches, as
+    /// it does in a node that keeps up with its leader; else the disk is read, unless a read is
+    /// under way.
     pub(super) fn replay_more(&mut self, now: Now, effects: &mut Vec<Effect>) {
         let reading = self
             .readings
             .values()
             .any(|r| matches!(r, Reading::Replay { .. }));
-        if reading || matches!(self.leading, Leading::Active { .. }) {
+        if reading || self.halted || matches!(self.leading, Leading::Active { .. }) {
             return;
+        }
+        let from = self.working.end;
+        while self.working.end < self.commit
+            && let Some(batch) = self.tail.batch(self.working.end)
+        {
+            let bytes = batch.len();
+            match self.replay_batches(batch) {
+                Ok(Stop::NotCommitted) => break,
+                Ok(Stop::AtEnd) => self.snapshots.note(bytes),
+                Err(blame) => return self.halt_for_record(blame, effects),
+            }
+        }
+        if self.working.end > from {
+            self.show_if_complete(now, effects);
         }
         if self.working.end >= self.commit {
             self.activate_if_ready(now, effects);
-            return;
+        } else if self.tail.batch(self.working.end).is_none() {
+            let range = Range {
+                from: self.working.end,
+                until: self.commit,
+                max_bytes: REPLAY_BYTES_MAX,
+            };
+            self.submit_read(range, Reading::Replay { from: range.from }, effects);
         }
-        let range = Range {
-            from: self.working.end,
-            until: self.commit,
-            max_bytes: REPLAY_BYTES_MAX,
-        };
-        self.submit_read(range, Reading::Replay { from: range.from }, effects);
+    }
+
+    /// Readers wait for the whole: an image held on to makes the next changes copy.
+    fn show_if_complete(&mut self, now: Now, effects: &mut Vec<Effect>) {
+        if self.working.end >= self.commit {
+            self.publish(self.working.clone(), effects);
+            self.snapshot_if_due(now, effects);
+        }
     }
 
     pub(super) fn replay_read(
@@ -126,43 +150,49 @@ impl Node {
         }
         self.snapshots.note(batches.len());
         match self.replay_batches(batches) {
-            Ok(()) if self.working.end == from => self.halt(
+            Ok(Stop::NotCommitted) if self.working.end == from => {}
+            Ok(Stop::AtEnd) if self.working.end == from => self.halt(
                 format!("the log has no batch at offset {from}, which is committed"),
                 effects,
             ),
-            Ok(()) => {
-                // Readers wait for the whole: an image held on to makes the next changes copy.
-                if self.working.end >= self.commit {
-                    self.publish(self.working.clone(), effects);
-                    self.snapshot_if_due(now, effects);
-                }
+            Ok(Stop::NotCommitted | Stop::AtEnd) => {
+                self.show_if_complete(now, effects);
                 self.replay_more(now, effects);
             }
-            Err((offset, reason)) => self.halt_for(
-                format!(
-                    "a committed record cannot be replayed, so the image would be wrong: {reason}"
-                ),
-                Some(offset),
-                effects,
-            ),
+            Err(blame) => self.halt_for_record(blame, effects),
         }
     }
 
-    fn replay_batches(&mut self, mut bytes: Bytes) -> Result<(), (Offset, String)> {
+    fn halt_for_record(&mut self, (offset, reason): (Offset, String), effects: &mut Vec<Effect>) {
+        self.halt_for(
+            format!("a committed record cannot be replayed, so the image would be wrong: {reason}"),
+            Some(offset),
+            effects,
+        );
+    }
+
+    fn replay_batches(&mut self, mut bytes: Bytes) -> Result<Stop, (Offset, String)> {
         loop {
             let next = Batch::take_from(&mut bytes);
             let next = next.map_err(|fault| (self.working.end, fault.to_string()))?;
             let Some(batch) = next else {
-                return Ok(());
+                return Ok(Stop::AtEnd);
             };
             if batch.last_offset() < self.working.end {
                 continue;
             }
             if batch.last_offset() >= self.commit {
-                // Not committed as a whole yet: a later commit reads it again.
-                return Ok(());
+                return Ok(Stop::NotCommitted);
             }
             self.working.replay_batch(&batch)?;
         }
     }
+}
+
+/// Why no more batches were replayed.
+enum Stop {
+    /// There are no more.
+    AtEnd,
+    /// The next is not committed as a whole yet: a later commit looks at it again.
+    NotCommitted,
 }

@@ -261,7 +261,6 @@ impl Node {
             }
             self.forks
                 .push(end, batches.len(), now.wall, self.working.image.clone());
-            self.tail.push(first, end, batches.clone());
             let proposal = Proposal {
                 epoch,
                 first,

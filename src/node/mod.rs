@@ -15,6 +15,7 @@
 mod apply;
 mod control;
 mod deferred;
+mod fetched;
 mod forks;
 mod leader;
 mod load;

@@ -1,9 +1,11 @@
 //! What other nodes answered: from bytes to what consensus takes.
 
-use crate::raft::{CallFault, Input, Told};
+use bytes::Bytes;
+
+use crate::raft::{CallFault, FetchResponse, Input, Told};
 use crate::types::{CallId, Now};
 
-use super::{Effect, Node, PeerAnswer};
+use super::{Effect, Node, PeerAnswer, fetched};
 
 impl Node {
     /// Hands an answer of another node to consensus.
@@ -14,22 +16,36 @@ impl Node {
         outcome: Result<PeerAnswer, CallFault>,
         effects: &mut Vec<Effect>,
     ) {
-        let outcome = outcome.and_then(|answer| match answer {
-            PeerAnswer::Raft(response) => Ok(Told::Response(response)),
-            PeerAnswer::Fetch { .. } => Err(CallFault::Garbage),
+        let outcome = outcome.map(|answer| match answer {
+            PeerAnswer::Raft(response) => Told::Response(response),
+            PeerAnswer::Fetch { response, records } => Self::told_records(response, records),
             PeerAnswer::Snapshot {
                 response,
                 size,
                 position,
                 bytes,
-            } => Ok(Told::Snapshot {
+            } => Told::Snapshot {
                 response,
                 size,
                 position,
                 bytes,
-            }),
-            PeerAnswer::Versions(kraft_versions) => Ok(Told::Versions { kraft_versions }),
+            },
+            PeerAnswer::Versions(kraft_versions) => Told::Versions { kraft_versions },
         });
         self.drive(now, Input::Answered { call, outcome }, effects);
+    }
+
+    /// Fetched records as far as they are sound. Damage is no fault of the whole answer: what is
+    /// dropped is asked for again.
+    fn told_records(response: FetchResponse, records: Bytes) -> Told {
+        let fetched = fetched::sound(records, response.hint.epoch);
+        if let Some(why) = fetched.bad {
+            tracing::warn!(
+                leader = response.hint.leader.map(|id| id.0),
+                "fetched records are dropped: {why}"
+            );
+        }
+        let batches = fetched.batches;
+        Told::Fetch { response, batches }
     }
 }

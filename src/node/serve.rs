@@ -83,12 +83,10 @@ impl Node {
                 }
                 let end = builder.next_offset();
                 let batches = builder.build().into_bytes();
-                self.tail.push(first, end, batches.clone());
                 append(first, end, epoch, batches)
             }
             Write::Truncate { end } => {
-                self.tail.truncate(end);
-                self.durable = self.durable.min(end);
+                self.truncate_tail(end);
                 (None, Command::Truncate { token: disk, end })
             }
             Write::MoveStart { to } => (None, Command::MoveLogStart { token: disk, to }),
@@ -96,6 +94,7 @@ impl Node {
             Write::QuorumState(state) => (None, Command::SaveQuorumState { token: disk, state }),
         };
         if let Command::Append { batches, .. } = &command {
+            self.tail.append(batches.clone());
             self.snapshots.note_appended(batches.len());
         }
         self.writes.insert(disk, (end, token, then));
@@ -109,9 +108,16 @@ impl Node {
         effects: &mut Vec<Effect>,
     ) {
         match completion {
-            Completion::Appended(token)
-            | Completion::Truncated(token)
-            | Completion::QuorumStateSaved(token) => self.written(now, token, effects),
+            Completion::Appended(token) | Completion::QuorumStateSaved(token) => {
+                self.written(now, token, effects);
+            }
+            Completion::Truncated {
+                token,
+                removed_bytes,
+            } => {
+                self.snapshots.note_truncated(removed_bytes);
+                self.written(now, token, effects);
+            }
             Completion::LogRestarted { token } => self.written(now, token, effects),
             Completion::SnapshotReceived { id, outcome } => {
                 Self::snapshot_received(id, outcome, effects);
@@ -130,6 +136,15 @@ impl Node {
             Completion::SnapshotWritten(held) => self.snapshot_written(now, held, effects),
             Completion::Closed => {}
             Completion::Failed(reason) => self.halt(reason, effects),
+        }
+    }
+
+    /// The log ends at `end` from now on, whatever is on its way to the disk.
+    fn truncate_tail(&mut self, end: Offset) {
+        self.tail.truncate(end);
+        self.durable = self.durable.min(end);
+        for (reached, _, _) in self.writes.values_mut() {
+            *reached = reached.map(|reached| reached.min(end));
         }
     }
 

@@ -96,6 +96,11 @@ impl Snapshots {
         self.held.log_bytes = self.held.log_bytes.saturating_add(bytes as u64);
     }
 
+    /// Notes that the log was cut.
+    pub(super) fn note_truncated(&mut self, bytes: u64) {
+        self.held.log_bytes = self.held.log_bytes.saturating_sub(bytes);
+    }
+
     /// Another node's snapshot is the newest now.
     pub(super) fn taken_over(&mut self, held: HeldSnapshot, restarted: bool, now: Instant) {
         self.bytes = 0;

@@ -7,6 +7,7 @@ use std::collections::VecDeque;
 
 use bytes::{Bytes, BytesMut};
 
+use crate::records::batch::Batch;
 use crate::types::Offset;
 
 struct Entry {
@@ -33,8 +34,17 @@ impl Tail {
         }
     }
 
+    /// Adds whole batches, each as an entry of its own. Whoever has them written has looked at
+    /// them: at bytes that are no batch the rest is left to the disk.
+    pub(crate) fn append(&mut self, mut batches: Bytes) {
+        while let Ok(Some(batch)) = Batch::take_from(&mut batches) {
+            let (first, end) = (batch.base_offset(), batch.end_offset());
+            self.push(first, end, batch.into_bytes());
+        }
+    }
+
     /// Adds the batch that covers `first..end`. A gap to what is here empties the tail first.
-    pub(crate) fn push(&mut self, first: Offset, end: Offset, batch: Bytes) {
+    fn push(&mut self, first: Offset, end: Offset, batch: Bytes) {
         if self.entries.back().is_some_and(|last| last.end != first) {
             self.clear();
         }
@@ -90,6 +100,13 @@ impl Tail {
             all.extend_from_slice(&entry.batch);
         }
         Some(all.freeze())
+    }
+
+    /// The batch that begins at `first`, if it is here.
+    pub(crate) fn batch(&self, first: Offset) -> Option<Bytes> {
+        let at = self.entries.partition_point(|entry| entry.first < first);
+        let entry = self.entries.get(at)?;
+        (entry.first == first).then(|| entry.batch.clone())
     }
 
     /// Forgets everything.

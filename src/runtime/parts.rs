@@ -22,7 +22,7 @@ const KRAFT_VERSIONS: (u16, u16) = (0, 1);
 /// are those that the listeners are bound to.
 ///
 /// # Errors
-/// One sentence: the voters are not those that this release can run with.
+/// One sentence: nobody in the quorum could ever lead.
 pub(super) fn build(
     config: &Config,
     opened: &Opened,
@@ -62,36 +62,32 @@ pub(super) fn build(
     })
 }
 
-/// Until quorums of several voters are built, this node must be the only voter.
+/// Whether this node can be of any use. One that is no voter observes: it may be made a voter.
 ///
 /// # Errors
-/// One sentence that names the voters, this node and what helps.
+/// One sentence that names the voters, this node and what helps: nobody could ever lead.
 fn check_voters(config: &Config, opened: &Opened, voters: &[VoterNode]) -> Result<(), String> {
     let (id, directory) = (config.node_id, opened.directory_id);
-    let own = |voter: &VoterNode| {
-        let key = voter.key;
-        key.id == id && (key.directory.is_nil() || key.directory == directory)
-    };
     let dir = config.metadata_log_dir.display();
     match voters {
-        [only] if own(only) => Ok(()),
-        [] => Err(format!(
-            "{dir} knows no voters, so node {id} could never lead: format it with --standalone, or \
-             set controller.quorum.voters if the quorum is static."
+        [] if config.quorum.bootstrap_servers.is_empty() => Err(format!(
+            "{dir} knows no voters and controller.quorum.bootstrap.servers is empty, so node {id} \
+             would never find a leader: name the other controllers there, or format with \
+             --standalone."
         )),
-        [only] => Err(format!(
-            "The only voter in {dir} is node {} with directory {}, but this is node {id} with \
+        [only] if only.key.id == id && !is_own(only.key, id, directory) => Err(format!(
+            "The only voter in {dir} is node {id} with directory {}, but this is node {id} with \
              directory {}: start it with the directory that the voter has.",
-            only.key.id,
             base64url(only.key.directory),
             base64url(directory)
         )),
-        several => Err(format!(
-            "{dir} names {} voters; quorums of several voters are not built yet, so kraftd runs \
-             only where it is the single voter.",
-            several.len()
-        )),
+        _ => Ok(()),
     }
+}
+
+/// Whether a voter's key is that of this node; a static voter has no directory.
+fn is_own(key: ReplicaKey, id: NodeId, directory: Uuid) -> bool {
+    key.id == id && (key.directory.is_nil() || key.directory == directory)
 }
 
 /// (listener, host, port) of each controller listener as peers see it.
@@ -279,6 +275,13 @@ pub(super) fn log_start(config: &Config, opened: &Opened, parts: &Parts) {
         raft.epoch(),
         raft.kraft_version(),
     );
+    let own = |key| is_own(key, config.node_id, opened.directory_id);
+    if !raft.voters().iter().any(|voter| own(voter.key)) {
+        tracing::info!(
+            "node {} is not among the voters: it observes until it is made one",
+            config.node_id
+        );
+    }
     if recovered.torn_bytes > 0 {
         tracing::warn!(
             "{} bytes of a torn tail were cut off the log",

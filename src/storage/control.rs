@@ -14,43 +14,58 @@ use crate::types::{NodeId, Offset, ReplicaKey};
 /// The records of a control batch that consensus wants, with their offsets. Snapshot headers and
 /// footers are not among them. `path` is where the batch comes from.
 pub(crate) fn records(path: &Path, batch: &Batch) -> Result<Vec<(Offset, ControlRecord)>> {
-    let mut found = Vec::new();
-    for (offset, record) in wire_records(path, batch)? {
-        if let Some(record) = from_wire(record) {
-            found.push((offset, record));
-        }
-    }
-    Ok(found)
+    Ok(wanted(wire_records(path, batch)?))
 }
 
 /// Nodes write three in a batch. They are held together, and a small compressed batch can have
 /// millions of them.
 const BATCH_RECORDS_MAX: u32 = 1000;
 
-/// All records of a control batch in their wire form.
+/// All records of a control batch in their wire form. `path` is where the batch comes from.
 pub(crate) fn wire_records(
     path: &Path,
     batch: &Batch,
 ) -> Result<Vec<(Offset, wire::ControlRecord)>> {
-    let refuse = |offset: Offset, why: &str| {
+    decode(batch).map_err(|(offset, why)| {
         let sentence = format!(
             "{} holds a control record at offset {offset} that this release cannot read: {why}.",
             path.display()
         );
         StorageFault::new(FaultKind::Unsupported, path, sentence)
-    };
+    })
+}
+
+/// All records of a control batch in their wire form, or the offset to blame and why.
+fn decode(batch: &Batch) -> std::result::Result<Vec<(Offset, wire::ControlRecord)>, Blame> {
     if batch.count() > BATCH_RECORDS_MAX {
         let why = format!("there are {} in one batch", batch.count());
-        return Err(refuse(batch.base_offset(), &why));
+        return Err((batch.base_offset(), why));
     }
     let mut found = Vec::new();
     for record in batch.records() {
-        let record = record.map_err(|fault| refuse(batch.base_offset(), &fault.to_string()))?;
+        let record = record.map_err(|fault| (batch.base_offset(), fault.to_string()))?;
         let control = wire::ControlRecord::decode(record.key.as_ref(), record.value.as_ref())
-            .map_err(|fault| refuse(record.offset, &fault.to_string()))?;
+            .map_err(|fault| (record.offset, fault.to_string()))?;
         found.push((record.offset, control));
     }
     Ok(found)
+}
+
+/// An offset and what is wrong with its record.
+type Blame = (Offset, String);
+
+/// The records of a control batch that consensus wants, with their offsets, of a batch that comes
+/// from another node.
+///
+/// # Errors
+/// The offset to blame and why it cannot be read.
+pub(crate) fn fetched(batch: &Batch) -> std::result::Result<Vec<(Offset, ControlRecord)>, Blame> {
+    Ok(wanted(decode(batch)?))
+}
+
+fn wanted(records: Vec<(Offset, wire::ControlRecord)>) -> Vec<(Offset, ControlRecord)> {
+    let known = |(offset, record)| from_wire(record).map(|record| (offset, record));
+    records.into_iter().filter_map(known).collect()
 }
 
 /// The record that is written for what raft says. Version 0 throughout, as every release up to

@@ -413,10 +413,13 @@ impl Writer {
                 if end < self.mark.commit().offset {
                     return Err(self.truncates_committed(end));
                 }
-                self.log.truncate(end)?;
+                let removed_bytes = self.log.truncate(end)?;
                 self.durable = self.log.end();
                 self.epoch_written = self.log.epochs().last().map(|(epoch, _)| *epoch);
-                self.teller.tell(Completion::Truncated(token));
+                self.teller.tell(Completion::Truncated {
+                    token,
+                    removed_bytes,
+                });
             }
             Command::MoveLogStart { token, to } => self.move_log_start(token, to)?,
             Command::RestartLog { token, at } => self.restart_log(token, at)?,

@@ -243,11 +243,11 @@ impl Log {
         atomic::sync_dir(&self.dir)
     }
 
-    /// Cuts the log so that it ends at `end`. Segments go from the last to the first, so that a
-    /// crash leaves a log that is only longer.
-    pub(crate) fn truncate(&mut self, end: Offset) -> Result<()> {
+    /// Cuts the log so that it ends at `end`, and says how many bytes are gone. Segments go from
+    /// the last to the first, so that a crash leaves a log that is only longer.
+    pub(crate) fn truncate(&mut self, end: Offset) -> Result<u64> {
         if end >= self.end {
-            return Ok(());
+            return Ok(0);
         }
         // What tells how far the log reached goes first: a crash in between must not leave a log
         // that looks as if it had lost something.
@@ -255,6 +255,7 @@ impl Log {
         self.epochs.retain(|(_, start)| *start < end);
         epoch_checkpoint::write(&self.dir.join(EPOCH_CHECKPOINT_FILE), &self.epochs)?;
         let reader = self.reader.clone();
+        let mut removed_bytes = 0;
         reader.change(|segments| {
             let start = segments.first().map_or(end, |segment| segment.base);
             if end < start {
@@ -263,17 +264,20 @@ impl Log {
             while segments.len() > 1
                 && let Some(last) = segments.pop_if(|segment| segment.base >= end)
             {
+                removed_bytes += last.bytes();
                 remove_segment(&last.path)?;
                 atomic::sync_dir(&self.dir)?;
             }
             let active = segments.last().expect("the first segment stays");
+            let before = active.bytes();
             self.cut_segment(active, end)?;
+            removed_bytes += before - active.bytes();
             self.active = Arc::clone(active);
             Ok(())
         })?;
         self.end = end;
         self.dirty = false;
-        Ok(())
+        Ok(removed_bytes)
     }
 
     fn cut_segment(&mut self, segment: &Segment, end: Offset) -> Result<()> {

@@ -37,7 +37,7 @@ mod takeover;
 mod testing;
 pub mod verify;
 
-pub(crate) use control::to_wire as control_record;
+pub(crate) use control::{fetched as fetched_control_records, to_wire as control_record};
 pub use fault::{FaultKind, StorageFault};
 pub use meta_properties::MetaProperties;
 pub use recovery::OpenOptions;
@@ -142,7 +142,12 @@ pub enum Completion {
     /// The append is durable.
     Appended(Token),
     /// The cut is durable.
-    Truncated(Token),
+    Truncated {
+        /// The command's token.
+        token: Token,
+        /// Bytes of the log that are gone.
+        removed_bytes: u64,
+    },
     /// The election state is durable.
     QuorumStateSaved(Token),
     /// What lies below the new start of the log is retired, durably.

@@ -95,7 +95,7 @@ pub(super) static KEYS: &[Key] = &[
         "controller.quorum.auto.join.enable",
         Kind::Boolean,
         Text("false"),
-        Use::NotBuilt("joining a quorum by itself is not built yet"),
+        Use::Controller,
     ),
     Key::new(
         "controller.quorum.bootstrap.servers",

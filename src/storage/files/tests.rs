@@ -181,7 +181,11 @@ fn a_cut_below_the_commit_mark_ends_the_disk() {
     for _ in 0..4 {
         assert!(matches!(running.next(), Completion::Appended(_)));
     }
-    assert!(matches!(running.next(), Completion::Truncated(Token(9))));
+    let cut = running.next();
+    let Completion::Truncated { removed_bytes, .. } = cut else {
+        panic!("must be cut: {cut:?}");
+    };
+    assert!(removed_bytes > 0);
     let Completion::Failed(sentence) = running.next() else {
         panic!("must fail");
     };

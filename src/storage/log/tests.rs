@@ -41,6 +41,15 @@ fn read_all(log: &Log) -> Vec<i64> {
     }
 }
 
+/// The bytes of all segments.
+fn log_bytes(dir: &Path) -> u64 {
+    let sizes = segments(dir).into_iter().map(|name| {
+        let path = dir.join("__cluster_metadata-0").join(name);
+        std::fs::metadata(path).unwrap().len()
+    });
+    sizes.sum()
+}
+
 fn segments(dir: &Path) -> Vec<String> {
     let mut names = super::super::listing::names(&dir.join("__cluster_metadata-0")).unwrap();
     names.retain(|name| name.ends_with(".log"));
@@ -165,8 +174,9 @@ fn a_cut_at_any_offset_leaves_the_log_before_it() {
     for end in (0..35).step_by(2) {
         let dir = tempfile::tempdir().unwrap();
         let mut log = filled(dir.path(), 35);
-        log.truncate(Offset(end)).unwrap();
+        let (before, cut) = (log_bytes(dir.path()), log.truncate(Offset(end)).unwrap());
         assert_eq!(read_all(&log), (0..end).collect::<Vec<_>>());
+        assert_eq!(before - log_bytes(dir.path()), cut);
         assert_eq!(log.epochs().len() as i64, (end + 9) / 10);
         log.append(first_of_epoch(end, 9, 100).into_bytes())
             .unwrap();
