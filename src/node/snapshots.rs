@@ -207,7 +207,10 @@ impl Node {
             id,
             last_timestamp,
             timestamp: now.wall,
-            control: control::of_snapshot(self.raft.kraft_version(), self.raft.voters()),
+            control: control::of_snapshot(
+                self.raft.kraft_version_at(end),
+                self.raft.voters_at(end),
+            ),
             content: Arc::new(Whole(image.clone())),
         })));
     }

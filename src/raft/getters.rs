@@ -96,6 +96,18 @@ impl Raft {
         self.voters.kraft_version()
     }
 
+    /// The voter set as of `end`, exclusive; not below the newest snapshot this node began with.
+    #[must_use]
+    pub fn voters_at(&self, end: Offset) -> &[VoterNode] {
+        self.voters.nodes_at(end)
+    }
+
+    /// The finalized kraft.version as of `end`, exclusive; see [`Self::voters_at`].
+    #[must_use]
+    pub fn kraft_version_at(&self, end: Offset) -> u16 {
+        self.voters.kraft_version_at(end)
+    }
+
     /// What the laws are about.
     pub(super) fn facts(&self) -> Facts {
         Facts {

@@ -22,6 +22,7 @@ impl Raft {
             tracing::debug!(?id, "the log's start stays");
             return;
         }
+        self.voters.compact(id.offset);
         self.push_move(Write::MoveStart { to: id }, turn);
     }
 
@@ -51,9 +52,7 @@ impl Raft {
         if self.log.is_behind(id) {
             self.log.restart(id);
             // A log that goes on behind the snapshot may have later ones, which count.
-            for record in control {
-                self.voters.apply(id.offset.prev(), record);
-            }
+            self.voters.restart(id.offset, control);
             // What is on its way to the disk will be gone with the rest.
             for (_, end) in &mut self.appends {
                 *end = Offset::ZERO;

@@ -17,6 +17,15 @@ macro_rules! codes {
                 match self { $(Self::$variant => $code,)* }
             }
 
+            /// The code with this number; [`Self::UnknownServerError`] for one that is not here.
+            #[must_use]
+            pub const fn of(number: i16) -> Self {
+                match number {
+                    $($code => Self::$variant,)*
+                    _ => Self::UnknownServerError,
+                }
+            }
+
             /// The name in Kafka's documentation, such as `NOT_CONTROLLER`.
             #[must_use]
             pub const fn name(self) -> &'static str {

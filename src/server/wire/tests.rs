@@ -1,9 +1,15 @@
 //! Raft messages there and back.
 
+use bytes::Bytes;
+use kafka_protocol::messages as m;
+use kafka_protocol::messages::BrokerId;
 use kafka_protocol::messages::fetch_request::{FetchPartition, FetchTopic, ReplicaState};
 use kafka_protocol::protocol::{Decodable, Encodable};
 
 use super::*;
+use crate::raft::{self, LeaderHint, RaftError, VoterNode};
+use crate::types::ids::METADATA_TOPIC_ID;
+use crate::types::{Epoch, ErrorCode, NodeId, Offset, OffsetAndEpoch, ReplicaKey, Uuid};
 
 const CLUSTER: &str = "Wzcj35nCRX2Fr9sV_scdUw";
 

@@ -7,7 +7,9 @@ use kafka_protocol::messages::BrokerId;
 use kafka_protocol::protocol::{Decodable, Encodable};
 
 use super::*;
+use crate::raft::{self, LeaderHint, RaftError, VoterNode};
 use crate::server::dispatch::tests::recorded;
+use crate::types::{Epoch, ErrorCode, NodeId, Offset, OffsetAndEpoch, ReplicaKey, Uuid};
 
 fn code(number: i16) -> ErrorCode {
     let known = [
