@@ -63,6 +63,11 @@ compat: cargo java ## kraftd beside real Kafka brokers, controllers and tools (T
 	compat/jars.sh 4.4.0 3.9.2 4.0.2 4.1.2 4.2.1 4.3.1 shell-4.3.1
 	cargo test --test compat -- --test-threads=$(COMPAT_THREADS) $(T)
 
+.PHONY: quorum
+quorum: cargo java ## quorums of kraftd and Java controllers: every fault with each kind leading
+	compat/jars.sh 4.4.0 3.9.2
+	QUORUM=full cargo test --test compat -- --test-threads=1 --nocapture quorum::
+
 .PHONY: bench
 bench: cargo java ## beside Java's controller, in one run (WHAT="idle start create scale", SCALE=partitions)
 	cargo build --release --bin kraftd --example generate

@@ -14,6 +14,7 @@ mod life;
 mod live;
 mod normal;
 mod odd_logs;
+mod quorum;
 mod shown;
 mod snapshots;
 mod state;

@@ -33,6 +33,7 @@ import org.apache.kafka.common.serialization.StringSerializer;
 final class Jobs implements AutoCloseable {
     private final Consumer<String> say;
     private final Map<String, Admin> admins = new HashMap<>();
+    private Load load;
 
     Jobs(Consumer<String> say) {
         this.say = say;
@@ -53,6 +54,9 @@ final class Jobs implements AutoCloseable {
             case "tool" -> Tools.run(args, say);
             case "replay" -> Replay.replay(args.get(0), Integer.parseInt(args.get(1)),
                 java.nio.file.Path.of(args.get(2)), java.nio.file.Path.of(args.get(3)));
+            case "load" -> load = new Load(args.get(0), args.get(1), Long.parseLong(args.get(2)));
+            case "load-count" -> load.count(say);
+            case "load-stop" -> load.stop(say);
             case "states" -> States.run(args, say);
             case "shell" -> States.shell(args.get(0), say);
             default -> throw new IllegalArgumentException("no such job: " + job);
@@ -205,6 +209,9 @@ final class Jobs implements AutoCloseable {
 
     @Override
     public void close() {
+        if (load != null) {
+            load.close();
+        }
         admins.values().forEach(admin -> admin.close(Duration.ZERO));
     }
 }
