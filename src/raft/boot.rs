@@ -74,6 +74,8 @@ pub(super) struct Start<'a> {
     pub(super) voters: &'a Voters,
     /// When an election is tried, if this node may.
     pub(super) election: Instant,
+    /// When a former leader looks for the next one.
+    pub(super) resigned: Instant,
     /// When the leader on disk counts as lost, if this node may try.
     pub(super) fetch: Instant,
 }
@@ -102,7 +104,7 @@ impl Start<'_> {
         }
         let epoch = disk.epoch;
         if disk.leader == Some(self.own.id) {
-            let deadline = self.election;
+            let deadline = self.resigned;
             let role = Resigned {
                 deadline,
                 preferred: Vec::new(),
@@ -112,7 +114,7 @@ impl Start<'_> {
             return (epoch, Role::Resigned(role));
         }
         // An epoch that has records had a leader; if that was this node, see above.
-        let open = disk.epoch > self.log.last_epoch();
+        let open = disk.epoch > self.log.last_epoch() && self.voters.find(self.own).is_some();
         if open && disk.voted.is_some_and(|voted| self.is_own_vote(voted)) {
             let granted = vec![self.own.id];
             let deadline = self.election;

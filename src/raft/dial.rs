@@ -29,8 +29,8 @@ impl Raft {
             Role::Prospective(_) => {}
             Role::Candidate(_) => self.canvass(Kind::Vote, turn),
             Role::Follower(_) => {
-                self.follow(turn);
                 self.update_voter_if_due(turn);
+                self.follow(turn);
             }
             Role::Leader(_) => self.tell_voters(turn),
         }

@@ -19,7 +19,7 @@ use super::waiters::Waiter;
 const ANSWER_BYTES_MAX: usize = 8 * 1024 * 1024;
 
 /// Kafka's sentence for NOT_LEADER_OR_FOLLOWER.
-const NOT_LEADER: &str = "For requests intended only for the leader, this error indicates that \
+pub(super) const NOT_LEADER: &str = "For requests intended only for the leader, this error indicates that \
     the broker is not the current leader. For requests intended for any replica, this error \
     indicates that the broker is not a replica of the topic partition.";
 
@@ -60,7 +60,8 @@ impl Raft {
         let wait_ms = u64::try_from(waiter.request.max_wait_ms).unwrap_or(0);
         let deadline = turn.now.instant.plus_ms(wait_ms);
         let Role::Leader(leader) = &mut self.role else {
-            return;
+            // What it has committed the set of voters that this node is not in.
+            return self.refuse_parked(waiter, turn);
         };
         if let Err(waiter) = leader.waiters.park(deadline, waiter) {
             self.answer_fetch(waiter, Found::Nothing, turn);
@@ -199,7 +200,7 @@ impl Raft {
     }
 
     /// Only the leader of exactly this epoch answers.
-    fn check_leads(&self, epoch: i32) -> Result<(), RaftError> {
+    pub(super) fn check_leads(&self, epoch: i32) -> Result<(), RaftError> {
         let code = match (epoch.cmp(&self.epoch.0), &self.role) {
             (std::cmp::Ordering::Less, _) => ErrorCode::FencedLeaderEpoch,
             (std::cmp::Ordering::Greater, _) => ErrorCode::UnknownLeaderEpoch,
@@ -275,20 +276,25 @@ impl Raft {
         response.high_watermark = self.commit.map_or(-1, |commit| commit.0);
         response.observers = leader.progress.describe_observers(turn.now.instant);
         response.nodes = self.voters.nodes().to_vec();
-        let own = self.config.node;
+        let own = self.voters.find(self.config.node).map(|node| node.key);
+        let itself = |key| ReplicaState {
+            key,
+            log_end: self.log.end.0,
+            last_fetch: turn.now.wall.0,
+            last_caught_up: turn.now.wall.0,
+        };
         response.voters = response
             .nodes
             .iter()
-            .map(|node| match node.key.id == own.id {
-                true => ReplicaState {
-                    key: node.key,
-                    log_end: self.log.end.0,
-                    last_fetch: turn.now.wall.0,
-                    last_caught_up: turn.now.wall.0,
-                },
+            .map(|node| match Some(node.key) == own {
+                true => itself(node.key),
                 false => leader.progress.describe_voter(node.key),
             })
             .collect();
+        if own.is_none() {
+            // It removed itself, and leads until that is committed.
+            response.observers.push(itself(self.config.node));
+        }
         response
     }
 }

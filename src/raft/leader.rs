@@ -3,6 +3,7 @@
 use crate::types::{Offset, Token};
 
 use super::input::Proposal;
+use super::joining::same_node;
 use super::machine::{Raft, Turn};
 use super::output::{ControlRecord, Output, VoterNode, Write};
 use super::progress::majority_end;
@@ -79,12 +80,18 @@ impl Raft {
             records.push(ControlRecord::KraftVersion(self.voters.kraft_version()));
             records.push(ControlRecord::Voters(nodes));
         }
+        self.log.epochs.begin(self.epoch, first);
+        self.append_control(records, turn);
+    }
+
+    /// Appends one control batch; what it says of the voters counts from now on.
+    pub(super) fn append_control(&mut self, records: Vec<ControlRecord>, turn: &mut Turn) {
+        let first = self.log.end;
         let mut end = first;
         for record in &records {
             self.voters.apply(end, record.clone());
             end = end.next();
         }
-        self.log.epochs.begin(self.epoch, first);
         let token = self.append(end);
         turn.outputs.push(Output::Write {
             token,
@@ -96,6 +103,9 @@ impl Raft {
             },
             then: Vec::new(),
         });
+        if self.voters.changed_at() >= Some(first) {
+            self.membership_changed(turn);
+        }
     }
 
     /// The voter set, if the log needs a new one: others cannot fetch the bootstrap snapshot, and
@@ -105,11 +115,13 @@ impl Raft {
             return None;
         }
         let mut nodes = self.voters.nodes().to_vec();
-        if let Some(own) = nodes.iter_mut().find(|node| node.key == self.config.node) {
-            own.endpoints.clone_from(&self.config.endpoints);
-            own.kraft_versions = self.config.kraft_versions;
+        let own = self.own_node();
+        let entry = nodes.iter_mut().find(|node| node.key == own.key);
+        let outdated = entry.filter(|entry| !same_node(entry, &own));
+        let needed = self.voters.source() == Source::Bootstrap || outdated.is_some();
+        if let Some(entry) = outdated {
+            *entry = own;
         }
-        let needed = self.voters.source() == Source::Bootstrap || nodes != self.voters.nodes();
         needed.then_some(nodes)
     }
 
@@ -124,7 +136,7 @@ impl Raft {
     /// Commits what a majority of the voters has on stable storage, once that includes a record of
     /// the leader's own epoch (KIP-595, high watermark).
     pub(super) fn advance_commit(&mut self, turn: &mut Turn) {
-        let own = self.config.node;
+        let own = self.voters.find(self.config.node).map(|node| node.key);
         let Role::Leader(leader) = &mut self.role else {
             return;
         };
@@ -133,7 +145,7 @@ impl Raft {
             .nodes()
             .iter()
             .map(|node| {
-                if node.key.id == own.id {
+                if Some(node.key) == own {
                     Some(self.log.durable_end)
                 } else {
                     leader.progress.voter_end(node.key)
@@ -155,12 +167,14 @@ impl Raft {
                 .push(Output::BecameLeader { epoch: self.epoch });
         }
         self.answer_waiters(turn);
+        self.change_committed(turn);
     }
 
     pub(super) fn leave_leadership(&mut self, leader: Leader, turn: &mut Turn) {
         let Leader {
             announced,
             mut waiters,
+            change,
             ..
         } = leader;
         if announced {
@@ -179,5 +193,6 @@ impl Raft {
         for waiter in waiters.take_all() {
             self.refuse_parked(waiter, turn);
         }
+        Self::abandon_change(change, turn);
     }
 }

@@ -133,6 +133,7 @@ impl Raft {
         };
         let election = raft.election_deadline(now);
         let start = Start {
+            resigned: raft.resigned_deadline(election, now),
             own: raft.config.node,
             log: &raft.log,
             voters: &raft.voters,

@@ -1,16 +1,18 @@
 //! What the leader knows of each replica, and the commit offset that follows from it (KIP-595).
 //!
-//! Voters and observers are kept apart because only voters count; a replica that changes sides is
-//! entered anew by its next fetch.
+//! Voters and observers are kept apart because only voters count.
 
 use std::collections::BTreeMap;
 
-use crate::types::{Instant, Now, Offset, ReplicaKey};
+use crate::types::{Instant, Now, Offset, ReplicaKey, Uuid};
 
-use super::output::ReplicaState;
+use super::output::{ReplicaState, VoterNode};
 
 /// An observer that did not fetch for this long is forgotten, in milliseconds (KIP-595).
 pub(super) const OBSERVER_SESSION_MS: u64 = 300_000;
+
+/// A node that did not fetch for this long cannot become a voter, in milliseconds (KIP-853).
+const JOIN_SILENCE_MS: u64 = 3_600_000;
 
 /// Observers remembered at most: any peer may name any id, and this bounds what they cost.
 const OBSERVERS_MAX: usize = 10_000;
@@ -84,6 +86,34 @@ impl Progress {
             }
         }
         note(&mut self.observers, now, key, end, leader_end);
+    }
+
+    /// The voters are others than before: who changes sides keeps what is known of it. A voter of
+    /// a static quorum is known by its id alone until the set names its directory.
+    pub(super) fn regroup(&mut self, nodes: &[VoterNode], own: ReplicaKey) {
+        let mut before = std::mem::take(&mut self.voters);
+        for node in nodes {
+            let unnamed = ReplicaKey {
+                id: node.key.id,
+                directory: Uuid::nil(),
+            };
+            let known = before
+                .remove(&node.key)
+                .or_else(|| before.remove(&unnamed))
+                .or_else(|| self.observers.remove(&node.key));
+            if let Some(replica) = known {
+                self.voters.insert(node.key, replica);
+            }
+        }
+        before.retain(|key, _| key.id != own.id);
+        self.observers.extend(before);
+    }
+
+    /// Whether an observer may become a voter: it had everything at some time and still fetches.
+    pub(super) fn is_caught_up(&self, key: ReplicaKey, now: Instant) -> bool {
+        self.observers.get(&key).is_some_and(|replica| {
+            replica.caught_up > 0 && now.since(replica.seen.instant) < JOIN_SILENCE_MS
+        })
     }
 
     /// Up to where a voter's log is known to be durable.
@@ -165,7 +195,7 @@ fn note(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::types::{NodeId, SplitMix, Timestamp, Uuid};
+    use crate::types::{NodeId, SplitMix, Timestamp};
 
     /// The slow way: unknown last, sort descending, take index n/2 (KIP-595, high watermark).
     fn sort_and_pick(ends: &[Option<Offset>]) -> Option<Offset> {

@@ -127,11 +127,12 @@ impl Raft {
                 )
             }
             Move::Resigned => {
+                let deadline = self.election_deadline(now);
                 let role = Resigned {
                     preferred: self.successors(),
                     told: Vec::new(),
                     unreachable: Vec::new(),
-                    deadline: self.election_deadline(now),
+                    deadline: self.resigned_deadline(deadline, now),
                 };
                 (self.epoch, Role::Resigned(role))
             }
@@ -189,10 +190,20 @@ impl Raft {
         }
     }
 
+    /// When a node that leads no more looks for the next leader: as an election, or, if it is no
+    /// voter any more, in time to hear of the next one that nobody tells it.
+    pub(super) fn resigned_deadline(&self, election: Instant, now: Instant) -> Instant {
+        match election {
+            Instant::NEVER if !self.stopping => now.plus_ms(2 * self.config.election_timeout_ms),
+            deadline => deadline,
+        }
+    }
+
     /// A running election timer is kept. One that ran out in an election that could not be won is
     /// wound up anew, else the next try would follow at once.
     fn unattached_deadline(&mut self, now: Instant) -> Instant {
         match (self.role.election_deadline(), &self.role) {
+            _ if !self.eligible() => Instant::NEVER,
             (Some(deadline), Role::Resigned(_)) => deadline,
             (Some(deadline), _) if deadline > now => deadline,
             (Some(_) | None, _) => self.election_deadline(now),

@@ -4,7 +4,7 @@
 
 use crate::types::{NodeId, Offset, ReplicaKey};
 
-use super::output::{ControlRecord, Peer, PeerName, VoterNode};
+use super::output::{ControlRecord, VoterNode};
 
 /// Where the voter set came from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -145,19 +145,6 @@ impl Voters {
             .iter()
             .find(|node| node.key.id == id)
             .map_or(&[], |node| &node.endpoints)
-    }
-
-    /// Where to reach the voter with this id: the endpoint of this listener.
-    pub(super) fn peer(&self, id: NodeId, listener: &str) -> Option<Peer> {
-        let (_, host, port) = self
-            .endpoints(id)
-            .iter()
-            .find(|(name, _, _)| name == listener)?;
-        Some(Peer {
-            name: PeerName::Node(id),
-            host: host.clone(),
-            port: *port,
-        })
     }
 
     /// Whether more than half of the voters are among `granted`.
@@ -313,18 +300,5 @@ mod tests {
             let refused: Vec<NodeId> = (1..=refusals).chain([77]).map(NodeId).collect();
             assert_eq!(set.cannot_win(&refused), lost, "{voters} {refusals}");
         }
-    }
-
-    #[test]
-    fn a_voter_is_reached_where_its_entry_says_it_has_the_listener() {
-        let mut two = node(2, 7);
-        two.endpoints = vec![("A".into(), "a".into(), 1), ("B".into(), "b".into(), 2)];
-        let voters = Voters::new(vec![node(1, 7), two], Vec::new());
-        let peer = voters.peer(NodeId(2), "B").unwrap();
-        assert_eq!((peer.host.as_str(), peer.port), ("b", 2));
-        assert!(voters.peer(NodeId(2), "C").is_none());
-        assert!(voters.peer(NodeId(1), "A").is_none());
-        let others: Vec<NodeId> = voters.others(NodeId(1)).map(|it| it.key.id).collect();
-        assert_eq!(others, [NodeId(2)]);
     }
 }

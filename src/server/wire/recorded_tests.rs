@@ -154,7 +154,7 @@ fn quorum(message: &m::DescribeQuorumResponse, version: i16) -> m::DescribeQuoru
     });
     let response = raft::DescribeQuorumResponse {
         error: error(partition.error_code),
-        message: None,
+        message: partition.error_message.as_ref().map(ToString::to_string),
         hint: hint(partition.leader_id, partition.leader_epoch, None),
         high_watermark: partition.high_watermark,
         voters: replicas(&partition.current_voters),
