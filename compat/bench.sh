@@ -1,10 +1,14 @@
 #!/usr/bin/env bash
 # Memory, start, CreateTopics and large clusters: kraftd beside Java's controller, in one run.
-#   WHAT="idle start create scale"      which measures
-#   SCALE="10000 100000 1000000"        partitions of the large clusters
+#   WHAT="idle start create scale"      which measures; also failover, quorum-create (3 voters)
+#   SCALE="10000 100000 1000000"        partitions of the large clusters; without it failover runs
+#                           on an empty one
 #   REPEATS=3               starts of each controller; figures are medians
 #   IDLE_SECONDS=20         how long each is watched when idle
 #   CREATES=500             topics that are created one by one
+#   MAKES="kraftd java"     whose failover and quorum-create are measured
+#   ROUNDS=20               how often each leader is lost
+#   TOPICS=10000            topics that 64 clients create
 #   RECORD=1                adds the figures to compat/bench.tsv, with the commit and the machine
 #   WORK=dir                scratch, on the disk that is to be measured (target/bench)
 #   KRAFTD=program          another binary
@@ -28,7 +32,8 @@ load_before=$(cut -d' ' -f1 /proc/loadavg)
 java -Xmx256m -XX:+UseSerialGC -Dorg.slf4j.simpleLogger.defaultLogLevel=error \
   "-Dlog4j2.configurationFile=$PWD/compat/java/conf/log4j2-tools.properties" \
   "-Drepeats=${REPEATS:-3}" "-Didle.seconds=${IDLE_SECONDS:-20}" "-Dcreates=${CREATES:-500}" \
-  "-Dscale=${SCALE:-10000 100000 1000000}" -cp "$work/classes:$jars/*" kraftd.bench.Bench \
+  "-Dscale=${SCALE:-10000 100000 1000000}" "-Dfailover.scale=${SCALE:-}" \
+  "-Drounds=${ROUNDS:-20}" "-Dtopics=${TOPICS:-10000}" "-Dmakes=${MAKES:-kraftd java}" -cp "$work/classes:$jars/*" kraftd.bench.Bench \
   "$kraftd" "$generate" "$jars" "$PWD/compat/java/conf" "$work" "$work/rows.tsv" \
   ${WHAT:-idle start create scale}
 load_after=$(cut -d' ' -f1 /proc/loadavg)
@@ -45,9 +50,10 @@ awk -F'\t' 'BEGIN { line = "%-26s %-12s %16s %10s %10s %9s  %s\n"
     printf line, "measure", "unit", "expected", "kraftd", "Java", "Java:our", "target" }
   { ratio = $4 > 0 && $5 > 0 ? sprintf("%.1f", $5 / $4) : ""
     target = $6
-    if (split($6, words, " ") > 1) {
-      limit = words[2] == "Java" ? $5 / words[4] : words[2]
-      target = target ($4 < limit + 0 ? "  met" : "  MISSED")
+    if (split($6, words, " ") > 1 && $4 != "-" && ($5 != "-" || words[2] != "Java")) {
+      limit = words[2] != "Java" ? words[2] : words[3] == "*" ? $5 * words[4] : $5 / words[4]
+      met = words[1] == ">" ? $4 + 0 > limit + 0 : $4 + 0 < limit + 0
+      target = target (met ? "  met" : "  MISSED")
     }
     printf line, $1, $2, $3, $4, $5, ratio, target }' "$work/rows.tsv"
 

@@ -17,7 +17,7 @@ import java.util.concurrent.TimeUnit;
  *
  * <p>Arguments: the kraftd binary, the generator of large clusters, the folder of Kafka's jars, the
  * folder of the logging configurations, a folder for scratch on the disk that counts, a file for the
- * rows, and words of {@code idle start create scale}.
+ * rows, and words of {@code idle start create scale failover quorum-create}.
  */
 public final class Bench {
     private static final int REPEATS = Integer.getInteger("repeats", 3);
@@ -43,8 +43,10 @@ public final class Bench {
                 case "start" -> bench.start();
                 case "create" -> bench.create();
                 case "scale" -> new Scale(bench.paths, REPEATS).run(bench.rows);
-                default -> throw new IllegalArgumentException(
-                    measure + " is no measure: idle, start, create, scale");
+                case "failover" -> new Failover(bench.paths).run(bench.rows);
+                case "quorum-create" -> new QuorumCreate(bench.paths).run(bench.rows);
+                default -> throw new IllegalArgumentException(measure
+                    + " is no measure: idle, start, create, scale, failover, quorum-create");
             }
             // What was measured is kept, whatever happens to the next measure.
             Files.write(rows, bench.rows.stream().map(Row::tsv).toList());
@@ -156,7 +158,7 @@ public final class Bench {
         Connection connection = servers.connect(controller);
         Servers.await("the controller is active", controller, 20,
             () -> Requests.write(connection, 2) ? true : null);
-        Requests.addBroker(connection, Servers.CLUSTER);
+        Requests.addBroker(connection, Servers.CLUSTER, Requests.BROKER);
         return connection;
     }
 

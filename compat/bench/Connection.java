@@ -24,10 +24,15 @@ final class Connection implements AutoCloseable {
     private int correlation = 1;
 
     Connection(int port) throws IOException {
+        // Java answers late while it reads a large snapshot.
+        this(port, Servers.PATIENCE_MINUTES * 60_000);
+    }
+
+    /** No answer may take longer than {@code patienceMs}. */
+    Connection(int port, int patienceMs) throws IOException {
         socket = new Socket("localhost", port);
         socket.setTcpNoDelay(true);
-        // Java answers late while it reads a large snapshot.
-        socket.setSoTimeout(Servers.PATIENCE_MINUTES * 60_000);
+        socket.setSoTimeout(patienceMs);
         in = new DataInputStream(new BufferedInputStream(socket.getInputStream()));
         ApiVersionsRequestData request = new ApiVersionsRequestData()
             .setClientSoftwareName("bench").setClientSoftwareVersion("1");

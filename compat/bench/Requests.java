@@ -9,6 +9,8 @@ import org.apache.kafka.common.message.BrokerRegistrationRequestData;
 import org.apache.kafka.common.message.BrokerRegistrationResponseData;
 import org.apache.kafka.common.message.CreateTopicsRequestData;
 import org.apache.kafka.common.message.CreateTopicsResponseData;
+import org.apache.kafka.common.message.DescribeQuorumRequestData;
+import org.apache.kafka.common.message.DescribeQuorumResponseData;
 import org.apache.kafka.common.message.IncrementalAlterConfigsRequestData;
 import org.apache.kafka.common.message.IncrementalAlterConfigsResponseData;
 import org.apache.kafka.common.protocol.Errors;
@@ -17,7 +19,8 @@ import org.apache.kafka.server.common.MetadataVersion;
 
 /** The requests that the measures send to a controller. */
 final class Requests {
-    private static final int BROKER = 7;
+    /** The broker that is only a name, where one is enough. */
+    static final int BROKER = 7;
 
     private Requests() {}
 
@@ -53,10 +56,10 @@ final class Requests {
      * Registers a broker that is only a name, so that topics have a place and no real broker shares
      * the disk with the controller that is measured.
      */
-    static void addBroker(Connection connection, String clusterId) throws IOException {
+    static void addBroker(Connection connection, String clusterId, int id) throws IOException {
         Uuid directory = Uuid.randomUuid();
         BrokerRegistrationRequestData request = new BrokerRegistrationRequestData()
-            .setBrokerId(BROKER).setClusterId(clusterId).setIncarnationId(Uuid.randomUuid())
+            .setBrokerId(id).setClusterId(clusterId).setIncarnationId(Uuid.randomUuid())
             .setLogDirs(List.of(directory)).setPreviousBrokerEpoch(-1);
         request.listeners().add(new BrokerRegistrationRequestData.Listener()
             .setName("PLAINTEXT").setHost("localhost").setPort(1).setSecurityProtocol((short) 0));
@@ -69,7 +72,7 @@ final class Requests {
         }
         var registered = (BrokerRegistrationResponseData) connection.call(request);
         check("BrokerRegistration", registered.errorCode());
-        if (!Boolean.FALSE.equals(heartbeat(connection, BROKER, registered.brokerEpoch(), false))) {
+        if (!Boolean.FALSE.equals(heartbeat(connection, id, registered.brokerEpoch(), false))) {
             throw new IllegalStateException("the broker stays fenced");
         }
     }
@@ -89,6 +92,21 @@ final class Requests {
         }
         check("BrokerHeartbeat", beaten.errorCode());
         return beaten.isFenced();
+    }
+
+    /** What the leader says of the quorum; null when another one leads, or nobody. */
+    static DescribeQuorumResponseData.PartitionData quorum(Connection connection)
+            throws IOException {
+        DescribeQuorumRequestData request = new DescribeQuorumRequestData();
+        request.topics().add(new DescribeQuorumRequestData.TopicData()
+            .setTopicName("__cluster_metadata").setPartitions(List.of(
+                new DescribeQuorumRequestData.PartitionData().setPartitionIndex(0))));
+        var answer = (DescribeQuorumResponseData) connection.call(request);
+        if (answer.errorCode() != Errors.NONE.code() || answer.topics().isEmpty()) {
+            return null;
+        }
+        var partition = answer.topics().get(0).partitions().get(0);
+        return partition.errorCode() == Errors.NONE.code() ? partition : null;
     }
 
     private static BrokerRegistrationRequestData.Feature feature(String name, short min, short max) {

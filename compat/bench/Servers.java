@@ -7,6 +7,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.StandardCopyOption;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.Comparator;
 import java.util.List;
 import java.util.concurrent.Callable;
@@ -18,6 +19,11 @@ final class Servers implements AutoCloseable {
     /** Which make of controller. */
     enum Make { KRAFTD, JAVA }
 
+    /** The makes whose quorums are measured: one alone while something is looked for. */
+    static final List<Make> MAKES = Arrays.stream(
+        System.getProperty("makes", "kraftd java").trim().toUpperCase().split("\\s+"))
+        .map(Make::valueOf).toList();
+
     /** Where things are: set once by {@link Bench}. */
     record Paths(Path kraftd, Path generate, Path jars, Path logging, Path work) {}
 
@@ -25,7 +31,7 @@ final class Servers implements AutoCloseable {
     static final int PATIENCE_MINUTES = 6;
     static final String CLUSTER = "MkU3OEVBNTcwNTJENDM2Qg";
     /** What Kafka's own start script gives a server, but for the smaller heap. */
-    private static final List<String> JVM = List.of("-server", "-XX:+UseG1GC",
+    static final List<String> JVM = List.of("-server", "-XX:+UseG1GC",
         "-XX:MaxGCPauseMillis=20", "-XX:InitiatingHeapOccupancyPercent=35",
         "-XX:+ExplicitGCInvokesConcurrent", "-Djava.awt.headless=true");
 
@@ -149,6 +155,12 @@ final class Servers implements AutoCloseable {
     }
 
     private List<String> java(String logging, List<String> flags, String main, String... args) {
+        return java(paths, logging, flags, main, args);
+    }
+
+    /** A main class of Kafka's, in a JVM with these flags. */
+    static List<String> java(Paths paths, String logging, List<String> flags, String main,
+            String... args) {
         List<String> command = new ArrayList<>(List.of("java"));
         command.addAll(flags);
         command.add("-Dlog4j2.configurationFile="
@@ -166,15 +178,19 @@ final class Servers implements AutoCloseable {
     }
 
     private void run(List<String> command) throws Exception {
+        run(dir.resolve("format.log"), command);
+    }
+
+    /** Runs a command to its end, which must be a good one; what it says goes to the file. */
+    static void run(Path log, List<String> command) throws Exception {
         Process process = new ProcessBuilder(command).redirectErrorStream(true)
-            .redirectOutput(dir.resolve("format.log").toFile()).start();
+            .redirectOutput(log.toFile()).start();
         if (process.waitFor() != 0) {
-            throw new IllegalStateException(
-                command + ":\n" + Files.readString(dir.resolve("format.log")));
+            throw new IllegalStateException(command + ":\n" + Files.readString(log));
         }
     }
 
-    private static int freePort() {
+    static int freePort() {
         try (ServerSocket socket = new ServerSocket(0, 1, InetAddress.getLoopbackAddress())) {
             return socket.getLocalPort();
         } catch (IOException e) {
@@ -183,6 +199,11 @@ final class Servers implements AutoCloseable {
     }
 
     private void remove() {
+        remove(dir, processes);
+    }
+
+    /** Ends the processes and removes the directory that they lived in. */
+    static void remove(Path dir, List<Process> processes) {
         // None of them needs to go gently: their directory goes with them.
         processes.forEach(Process::destroyForcibly);
         processes.forEach(process -> process.onExit().join());

@@ -5,12 +5,12 @@
 //! generate read CHECKPOINT
 //! ```
 //!
-//! `DIR` is what `format --standalone` left, of kraftd or of Java. It gets a checkpoint of 30
+//! `DIR` is what `format` left, of kraftd or of Java, with its voters. It gets a checkpoint of 30
 //! brokers and as many topics of 10 partitions as asked for, each partition with three replicas in
 //! three racks and the directory of each, each topic with one configuration; behind it a log of
-//! a thousand moved leaders. The node that was formatted has voted in epoch 1. Everything but the
-//! ids of voter and cluster follows from the seed, so that two makes of controller can be given the
-//! same bytes.
+//! a thousand moved leaders. A single voter has voted in epoch 1; of several each gets the same.
+//! Everything but the ids of voters and cluster follows from the seed, so that two makes of
+//! controller can be given the same bytes.
 //!
 //! `read` takes a checkpoint in and prints the CPU time (ms) of each step with all before it, each
 //! a walk of its own: what the bytes themselves cost on this machine, and what the image adds.
@@ -201,20 +201,23 @@ fn fill(dir: &Path, cluster: &Cluster) -> Result<()> {
     let partition = dir.join(directory::PARTITION_DIR);
     let id = write_snapshot(&partition, cluster, &found)?;
     let mut voters = found.control.iter().filter_map(|record| match record {
-        Control::Voters(voters) => voters.first(),
+        Control::Voters(voters) => Some(voters),
         _ => None,
     });
-    let voter = voters.next().context("formatted without voters")?.key;
+    let voters = voters.next().context("formatted without voters")?;
+    let id_of_node = meta.node_id.context("no node.id")?;
     let options = OpenOptions {
         dir: partition.clone(),
-        node_id: Some(voter.id),
+        node_id: Some(id_of_node),
         cluster_id: meta.cluster_id.clone().context("no cluster.id")?,
         segment_bytes: 1 << 30,
         segment_ms: i64::MAX,
         snapshot_delete_delay_ms: 60_000,
         accept_lost_vote: false,
     };
-    write_state(&partition, voter)?;
+    // One of several voters has no vote to remember: whoever starts first may win.
+    let voted = (voters.len() == 1).then(|| voters[0].key);
+    write_state(&partition, voters.iter().map(|voter| voter.key.id), voted)?;
     write_log(&options, id, cluster)
 }
 
@@ -274,12 +277,16 @@ fn voters_of(dir: &Path) -> Result<Vec<ControlRecord>> {
     Ok(found)
 }
 
-fn write_state(dir: &Path, voter: ReplicaKey) -> Result<()> {
+fn write_state(
+    dir: &Path,
+    voters: impl Iterator<Item = NodeId>,
+    voted: Option<ReplicaKey>,
+) -> Result<()> {
     let state = QuorumState {
         epoch: EPOCH,
         leader: None,
-        voted: Some(voter),
-        voters: vec![NodeId(voter.id.0)],
+        voted,
+        voters: voters.collect(),
         kraft_version: 1,
     };
     quorum_state::write(&dir.join(quorum_state::QUORUM_STATE_FILE), &state)?;
