@@ -19,7 +19,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use super::clock::Clock;
 use super::snapshot::Loader;
 use crate::node::{Answer, Effect, Event, Node, Published, Request};
-use crate::server::{self, core::Busy};
+use crate::server::{self, Peers, core::Busy};
 use crate::storage::files::Disk;
 use crate::types::{Instant, Offset, Ticket};
 
@@ -109,6 +109,7 @@ pub(super) struct Core {
     pub(super) clock: Clock,
     pub(super) disk: Disk,
     pub(super) loader: Loader,
+    pub(super) peers: Arc<Peers>,
     pub(super) waiting: HashMap<Ticket, oneshot::Sender<Answer>>,
 }
 
@@ -189,7 +190,9 @@ impl Core {
                     }
                 }
                 Effect::Disk(command) => self.disk.submit(command),
-                Effect::Send { .. } | Effect::Hangup(_) | Effect::KeepOpen(_) => {}
+                Effect::Send { call, to, ask } => self.peers.send(call, &to, ask),
+                Effect::Hangup(name) => self.peers.hangup(name),
+                Effect::KeepOpen(peers) => self.peers.keep_open(&peers),
                 Effect::LoadSnapshot(id) => self.loader.begin(id),
                 Effect::Publish(published) => self.published.store(Arc::from(published)),
                 Effect::Halt { reason, record } => return Some(End::Halted { reason, record }),

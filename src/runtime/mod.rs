@@ -7,6 +7,7 @@
 mod clock;
 mod core;
 mod parts;
+mod peers;
 mod place;
 mod snapshot;
 mod thread;
@@ -115,6 +116,7 @@ async fn serve(
     let requests_max = sockets.queued_requests_max as usize;
     let client = CoreClient::new(sender.clone(), requests_max, clock);
     let disk = opened.disk;
+    let peers = peers::connect(config, &addresses, sender.clone());
     let core = Core {
         node: Node::new(built),
         messages,
@@ -125,6 +127,7 @@ async fn serve(
             dir: config.metadata_log_dir.join(PARTITION_DIR),
             core: sender.clone(),
         },
+        peers,
         waiting: HashMap::new(),
     };
     let mut ended = thread.run(move || core.run());

@@ -91,7 +91,7 @@ fn is_own(key: ReplicaKey, id: NodeId, directory: Uuid) -> bool {
 }
 
 /// (listener, host, port) of each controller listener as peers see it.
-fn endpoints(config: &Config, ports: &HashMap<String, u16>) -> Vec<config::Endpoint> {
+pub(super) fn endpoints(config: &Config, ports: &HashMap<String, u16>) -> Vec<config::Endpoint> {
     let advertised = config.advertised_listeners.iter();
     advertised
         .map(|endpoint| {

@@ -26,6 +26,7 @@ mod envelope;
 mod frame;
 mod limits;
 mod listener;
+mod peer;
 mod refusals;
 mod shape;
 mod shapes;
@@ -51,6 +52,7 @@ use crate::config;
 use crate::controller::Settings;
 
 pub use self::listener::Stats;
+pub use self::peer::{PeerSettings, PeerStatus, Peers};
 
 /// The longest time that a frame may take from its first byte to its last, whatever
 /// `connections.max.idle.ms` says: a bound on what slow senders hold.

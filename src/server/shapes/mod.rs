@@ -1,10 +1,13 @@
-//! The shapes of the requests that the listener serves, from the protocol's message definitions.
-//! One static a request; a test decodes random bytes of each shape with `kafka-protocol`.
+//! The shapes of the requests that the listener serves and of the answers that this node gets, from
+//! the protocol's message definitions. One static a message; a test decodes random bytes of each
+//! shape with `kafka-protocol`.
 
+mod answers;
 mod brokers;
 mod raft;
 mod topics;
 
+pub(crate) use answers::*;
 pub(crate) use brokers::*;
 pub(crate) use raft::*;
 pub(crate) use topics::*;

@@ -4,6 +4,8 @@
 //! Wire words that differ from ours are translated here and nowhere else: the high watermark is the
 //! commit offset, `-1` is no leader, `BrokerId` is any node's id.
 
+pub(crate) mod answers;
+pub(crate) mod asks;
 mod requests;
 mod responses;
 
