@@ -61,6 +61,8 @@ struct Wish {
     /// Questions that the task has taken and that wait for their answers.
     taken: usize,
     kept: Option<Address>,
+    /// How often `kept` changed.
+    keeps: u64,
     /// How often the core hung up.
     hangups: u64,
     /// `PeerLost` was told, and no connection was open since.
@@ -139,6 +141,7 @@ impl Line {
         let kept = peer.map(address);
         if wish.kept != kept {
             wish.kept = kept;
+            wish.keeps += 1;
             self.wake(runtime, &mut wish);
         }
     }
@@ -188,13 +191,7 @@ impl Line {
     async fn run(self: Arc<Self>) {
         let mut pause = PAUSE_MIN;
         let mut lookup = Lookup::default();
-        while let Some((target, hangups)) = self.target() {
-            let mut call = Call {
-                line: &self,
-                target,
-                hangups,
-                link: None,
-            };
+        while let Some(mut call) = self.next_call() {
             let began = Instant::now();
             let end = call.run(&mut lookup).await;
             // One that always closes at once does not count.
@@ -211,16 +208,21 @@ impl Line {
         }
     }
 
-    /// Where to connect to now, with the count of hang-ups so far. `None` ends the task, which is
-    /// noted under the same lock.
-    fn target(&self) -> Option<(Address, u64)> {
+    /// Where to connect to now. `None` ends the task, which is noted under the same lock.
+    fn next_call(&self) -> Option<Call<'_>> {
         let mut wish = lock(&self.wish);
         let asked = wish.queue.front().map(|queued| queued.to.clone());
         let target = asked.or_else(|| wish.kept.clone());
         if target.is_none() {
             wish.task = None;
         }
-        target.map(|target| (target, wish.hangups))
+        target.map(|target| Call {
+            line: self,
+            target,
+            hangups: wish.hangups,
+            keeps: wish.keeps,
+            link: None,
+        })
     }
 
     /// Waits before a connection to the same address is tried that nobody asks anything on.
@@ -318,6 +320,8 @@ struct Call<'a> {
     target: Address,
     /// What [`Wish::hangups`] was when it began.
     hangups: u64,
+    /// What [`Wish::keeps`] was.
+    keeps: u64,
     link: Option<Link>,
 }
 
@@ -375,8 +379,10 @@ impl Call<'_> {
         }
         let elsewhere = match wish.queue.front() {
             Some(queued) => queued.to != self.target,
+            // Where the last question went is as good as where to be kept, until the core says
+            // anew where that is: else the two would take turns.
             None => {
-                let kept = wish.kept.as_ref();
+                let kept = wish.kept.as_ref().filter(|_| wish.keeps != self.keeps);
                 link.waiting() == 0 && kept.is_some_and(|kept| *kept != self.target)
             }
         };
