@@ -62,7 +62,10 @@ pub(super) fn fault_of(error: &io::Error) -> CallFault {
 /// A look-up that may outlive the attempt that began it: a resolver that hangs must hang once, not
 /// once an attempt.
 #[derive(Default)]
-pub(super) struct Lookup(Option<(String, u16, JoinHandle<io::Result<Vec<SocketAddr>>>)>);
+pub(super) struct Lookup(Option<Asked>);
+
+/// The host, the port, and what will be found.
+type Asked = (String, u16, JoinHandle<io::Result<Vec<SocketAddr>>>);
 
 impl Lookup {
     /// Resolves. What an earlier attempt waited for in vain is of no use once it has come.
