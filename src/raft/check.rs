@@ -6,8 +6,10 @@
 //! commit <= end                     commit <= durable end, if this node is the only voter
 //! durable end <= end                what was handed to the disk is not yet on it
 //! epoch, start, commit             never move back
-//! durable end                       moves back only when the log begins anew, empty
-//! end                               never below a commit that was known
+//! durable end                       moves back only to the log's end: when the log begins anew,
+//!                                   empty, or was cut
+//! end                               moves back only by a cut, never below a commit or a snapshot
+//!                                   that was known
 //! one epoch is begun once           with one first offset
 //! ```
 
@@ -56,13 +58,20 @@ impl Laws {
             assert!(now.start >= before.start, "{before:?} -> {now:?}");
             assert!(now.commit >= before.commit, "{before:?} -> {now:?}");
             let anew = now.start > before.start && now.start == now.end;
+            let cut = now.end < before.end && now.durable_end == now.end;
             assert!(
-                anew || now.durable_end >= before.durable_end,
+                anew || cut || now.durable_end >= before.durable_end,
                 "{before:?} -> {now:?}"
             );
-            if let Some(commit) = before.commit {
-                assert!(now.end >= commit, "{before:?} -> {now:?}");
-            }
+            assert!(
+                anew || cut || now.end >= before.end,
+                "{before:?} -> {now:?}"
+            );
+            let kept = before.commit.max(before.snapshot);
+            assert!(
+                kept.is_none_or(|kept| now.end >= kept),
+                "{before:?} -> {now:?}"
+            );
             if let (Some((old, first)), Some((new, start))) = (before.begun, now.begun)
                 && old == new
             {

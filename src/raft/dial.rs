@@ -219,6 +219,8 @@ impl Raft {
                 let (error, hint) = (response.error, response.hint.clone());
                 if self.from_leader(call, error, &hint, turn) {
                     self.fetch_snapshot_answered(call, told, turn);
+                } else if super::download::is_hopeless(error) {
+                    self.abandon_download(call, turn);
                 }
             }
             (Kind::UpdateVoter | Kind::AddVoter | Kind::RemoveVoter | Kind::Versions, told) => {

@@ -38,6 +38,11 @@ impl Epochs {
         }
     }
 
+    /// The log ends at `end`, exclusive, from now on: epochs that began there or later are gone.
+    pub(super) fn truncate(&mut self, end: Offset) {
+        self.0.retain(|(_, start)| *start < end);
+    }
+
     /// The epoch of the last record, if the log has one.
     pub(super) fn latest(&self) -> Option<Epoch> {
         self.0.last().map(|(epoch, _)| *epoch)

@@ -126,7 +126,7 @@ impl Raft {
     }
 
     /// The log ends at `end` once the write with the returned token is done.
-    fn append(&mut self, end: Offset) -> Token {
+    pub(super) fn append(&mut self, end: Offset) -> Token {
         let token = self.token();
         self.log.end = end;
         self.appends.push_back((token, end));

@@ -125,6 +125,24 @@ impl Log {
         self.snapshots = vec![id];
     }
 
+    /// The log ends at `end`, exclusive, from now on; not below the newest snapshot.
+    pub(super) fn truncate(&mut self, end: Offset) {
+        self.end = end;
+        self.durable_end = self.durable_end.min(end);
+        self.epochs.truncate(end);
+    }
+
+    /// Where this log has to be cut if that of a leader parts from it at the end of `theirs`: the
+    /// epoch ends there, or earlier if it does so here. What this log has of an older epoch only
+    /// is compared anew after the cut. This log's end if there is nothing to cut.
+    pub(super) fn parting(&self, theirs: OffsetAndEpoch) -> Offset {
+        match self.epochs.end_of(theirs.epoch, self.end) {
+            Some(own) if own.epoch == theirs.epoch => own.offset.min(theirs.offset),
+            Some(own) => own.offset,
+            None => self.end,
+        }
+    }
+
     /// Judges a replica that has everything below `offset`, the last of it written in `epoch`.
     pub(super) fn standing(&self, offset: Offset, epoch: Epoch) -> Standing {
         // A replica that has nothing takes a snapshot even while the log still starts at 0: one

@@ -10,6 +10,7 @@ use super::calls::Calls;
 use super::check::Laws;
 use super::election::busy;
 use super::epochs::Epochs;
+use super::follower::Fetching;
 use super::input::{Input, Request};
 use super::log::Log;
 use super::output::{LeaderHint, Output, Peer, QuorumState, Response, Write};
@@ -34,7 +35,9 @@ pub struct Raft {
     /// knew it. Invariant: never moves back.
     pub(super) commit: Option<Offset>,
     /// False if the disk lost committed records: see [`Boot::commit`].
-    intact: bool,
+    pub(super) intact: bool,
+    /// What the disk knew to be committed at the start, exclusive.
+    pub(super) marked: Option<Offset>,
     started: bool,
     pub(super) stopping: bool,
     /// Claims of leadership that contradicted what this node knows.
@@ -47,8 +50,10 @@ pub struct Raft {
     deferred: VecDeque<Input>,
     /// Appends on their way to the disk, each with the log's end after it.
     pub(super) appends: VecDeque<(Token, Offset)>,
-    /// Moves of the log's start on their way to the disk.
+    /// Moves of the log's start, and cuts, on their way to the disk.
     pub(super) moves: VecDeque<Token>,
+    /// What is under way to become like a leader.
+    pub(super) fetching: Fetching,
     /// Questions to other nodes.
     pub(super) calls: Calls,
     /// Voters that are known not to know the pre-vote.
@@ -114,6 +119,7 @@ impl Raft {
             voters,
             commit: None,
             intact,
+            marked: boot.commit.map(|commit| commit.offset),
             started: false,
             stopping: false,
             forged: 0,
@@ -123,6 +129,7 @@ impl Raft {
             deferred: VecDeque::new(),
             appends: VecDeque::new(),
             moves: VecDeque::new(),
+            fetching: Fetching::default(),
             calls: Calls::default(),
             without_pre_vote: BTreeSet::new(),
             lost_elections: 0,
@@ -207,7 +214,7 @@ impl Raft {
             Some(Input::Clean(id)) => self.clean(id, &mut turn),
             Some(Input::Propose(proposal)) => self.propose(proposal, &mut turn),
             Some(Input::PieceKept { id, end }) => self.piece_kept(id, end),
-            Some(Input::SnapshotFailed(id)) => self.snapshot_failed(id),
+            Some(Input::SnapshotFailed(id)) => self.snapshot_failed(id, &turn),
             Some(Input::PeerFound { peer, pre_vote }) => self.peer_found(peer, pre_vote),
             Some(
                 input @ (Input::Request { .. }

@@ -36,6 +36,7 @@ mod change;
 mod check;
 mod contact;
 mod dial;
+mod download;
 mod election;
 mod epochs;
 mod fetch;
@@ -71,5 +72,9 @@ pub use output::{
     ReplicaState, Response, SimpleResponse, UpdateVoterResponse, VoteResponse, VoterNode, Write,
 };
 
+#[cfg(test)]
+mod download_tests;
+#[cfg(test)]
+mod follower_tests;
 #[cfg(test)]
 mod tests;

@@ -32,7 +32,9 @@ impl Raft {
     pub fn takes_snapshot(&self, id: OffsetAndEpoch) -> bool {
         let known = self.commit.is_some_and(|commit| id.offset <= commit);
         let leads = matches!(self.role, Role::Leader(_));
-        !known && !leads && self.log.fits(id)
+        // The log begins anew only where nothing is lost that was known to be committed.
+        let loses = self.log.is_behind(id) && id.offset < self.floor();
+        !known && !leads && !loses && self.log.fits(id)
     }
 
     /// Whether the log ends before the snapshot and so would begin anew at its end.
@@ -45,6 +47,7 @@ impl Raft {
     /// holds is committed. A log that does not reach its end begins anew there.
     pub(super) fn snapshot_loaded(&mut self, loaded: LoadedSnapshot, turn: &mut Turn) {
         let LoadedSnapshot { id, control } = loaded;
+        self.end_download(id);
         if !self.takes_snapshot(id) {
             tracing::warn!(?id, role = self.role.name(), "a snapshot is not taken over");
             return;
@@ -64,9 +67,10 @@ impl Raft {
         }
         self.commit = Some(id.offset);
         turn.outputs.push(Output::Committed(id.offset));
+        self.heal();
     }
 
-    fn push_move(&mut self, write: Write, turn: &mut Turn) {
+    pub(super) fn push_move(&mut self, write: Write, turn: &mut Turn) {
         let token = self.token();
         self.moves.push_back(token);
         turn.outputs.push(Output::Write {

@@ -7,18 +7,18 @@ use crate::types::{
 
 use super::*;
 
-fn key(id: i32) -> ReplicaKey {
+pub(super) fn key(id: i32) -> ReplicaKey {
     ReplicaKey {
         id: NodeId(id),
         directory: Uuid::from_u128(1_000 + id as u128),
     }
 }
 
-fn endpoints() -> Vec<(String, String, u16)> {
+pub(super) fn endpoints() -> Vec<(String, String, u16)> {
     vec![("CONTROLLER".into(), "localhost".into(), 9_090)]
 }
 
-fn config(voters: &[i32]) -> RaftConfig {
+pub(super) fn config(voters: &[i32]) -> RaftConfig {
     RaftConfig {
         node: key(1),
         cluster_id: "cluster".into(),
@@ -48,20 +48,20 @@ fn config(voters: &[i32]) -> RaftConfig {
     }
 }
 
-struct Rig {
-    raft: Raft,
-    now: u64,
+pub(super) struct Rig {
+    pub(super) raft: Raft,
+    pub(super) now: u64,
 }
 
 impl Rig {
-    fn new(voters: &[i32], boot: Boot) -> Self {
+    pub(super) fn new(voters: &[i32], boot: Boot) -> Self {
         Self {
             raft: Raft::new(config(voters), boot, Instant(0)),
             now: 0,
         }
     }
 
-    fn handle(&mut self, input: Input) -> Vec<Output> {
+    pub(super) fn handle(&mut self, input: Input) -> Vec<Output> {
         let now = Now {
             instant: Instant(self.now),
             wall: Timestamp(1_000_000 + self.now as i64),
@@ -74,7 +74,7 @@ impl Rig {
     }
 
     /// Handles an input and completes every write at once; gives all that is not a write.
-    fn drive(&mut self, input: Input) -> Vec<Output> {
+    pub(super) fn drive(&mut self, input: Input) -> Vec<Output> {
         let mut todo: std::collections::VecDeque<Output> = self.handle(input).into();
         let mut done = Vec::new();
         while let Some(output) = todo.pop_front() {
@@ -91,7 +91,7 @@ impl Rig {
         done
     }
 
-    fn leader() -> Self {
+    pub(super) fn leader() -> Self {
         let mut rig = Self::new(&[1], Boot::default());
         rig.drive(Input::WakeUp);
         assert_eq!(rig.raft.active_epoch(), Some(Epoch(1)));
@@ -99,7 +99,7 @@ impl Rig {
     }
 }
 
-fn request(ticket: u64, request: Request) -> Input {
+pub(super) fn request(ticket: u64, request: Request) -> Input {
     Input::Request {
         ticket: Ticket(ticket),
         listener: "CONTROLLER".into(),
@@ -107,7 +107,7 @@ fn request(ticket: u64, request: Request) -> Input {
     }
 }
 
-fn vote(candidate: i32, epoch: i32) -> Request {
+pub(super) fn vote(candidate: i32, epoch: i32) -> Request {
     Request::Vote(VoteRequest {
         cluster_id: None,
         voter: None,

@@ -1,0 +1,197 @@
+//! Fetching a leader's snapshot, piece by piece, when what this node needs of the log is gone
+//! there (KIP-630).
+//!
+//! One piece at a time: the next is asked for when the one before is on disk, so memory holds one.
+//! A connection that breaks costs the piece under way. Anything that does not fit begins the
+//! download anew, and what the leader does not have any more ends it.
+
+use super::calls::{Call, Kind};
+use super::input::{Ask, FetchSnapshotRequest, Request, Told};
+use super::machine::{Raft, Turn};
+use super::output::{Output, Peer, PeerName, RaftError};
+use super::roles::Role;
+use crate::types::{ErrorCode, NodeId, Offset, OffsetAndEpoch};
+
+/// No snapshot of metadata comes near this size: 64 GiB.
+const SNAPSHOT_BYTES_MAX: u64 = 1 << 36;
+
+/// A snapshot on its way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Download {
+    /// Whose: another node's snapshot of the same name need not have the same bytes.
+    leader: NodeId,
+    id: OffsetAndEpoch,
+    /// Of the whole file, once the first piece told it.
+    size: Option<u64>,
+    stage: Stage,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    /// So many bytes are on disk: the next piece begins there.
+    Kept(u64),
+    /// A piece that ends there is on its way to the disk.
+    Keeping(u64),
+    /// All bytes were given to the disk: the snapshot is being loaded.
+    Loading,
+}
+
+/// Whether a FetchSnapshot that failed so need not be asked again. Java 4.4 answers to one for a
+/// snapshot that is gone, or a position behind its end, with a top-level UNKNOWN_SERVER_ERROR.
+pub(super) fn is_hopeless(error: RaftError) -> bool {
+    let code = match error {
+        RaftError::None => return false,
+        RaftError::Top(code) | RaftError::Partition(code) => code,
+    };
+    !matches!(
+        code,
+        ErrorCode::BrokerNotAvailable
+            | ErrorCode::FencedLeaderEpoch
+            | ErrorCode::UnknownLeaderEpoch
+            | ErrorCode::NotLeaderOrFollower
+    )
+}
+
+impl Raft {
+    /// The leader offers a snapshot instead of records.
+    pub(super) fn snapshot_offered(&mut self, id: OffsetAndEpoch) -> Result<(), &'static str> {
+        let Role::Follower(role) = &self.role else {
+            return Ok(());
+        };
+        if id.offset <= Offset::ZERO || !self.takes_snapshot(id) {
+            return Err("it offers a snapshot that does not go with this log");
+        }
+        let leader = role.leader;
+        let download = &mut self.fetching.download;
+        if download.is_none_or(|it| it.id != id || it.leader != leader) {
+            tracing::info!(?id, leader = leader.0, "fetching a snapshot");
+            *download = Some(Download {
+                leader,
+                id,
+                size: None,
+                stage: Stage::Kept(0),
+            });
+        }
+        Ok(())
+    }
+
+    /// Asks the leader for the next piece of the download, if there is one. False if there is none.
+    pub(super) fn fetch_piece(&mut self, leader: &Peer, turn: &mut Turn) -> bool {
+        let Role::Follower(role) = &self.role else {
+            return false;
+        };
+        let Some(download) = self.fetching.download else {
+            return false;
+        };
+        if download.leader != role.leader || !self.takes_snapshot(download.id) {
+            self.fetching.download = None;
+            return false;
+        }
+        let Stage::Kept(position) = download.stage else {
+            return true;
+        };
+        let request = FetchSnapshotRequest {
+            cluster_id: Some(self.config.cluster_id.clone()),
+            replica: self.config.node,
+            current_leader_epoch: self.epoch.0,
+            id: download.id,
+            // Below the greatest size.
+            position: i64::try_from(position).unwrap_or(i64::MAX),
+            max_bytes: i32::try_from(self.config.snapshot_bytes_max).unwrap_or(i32::MAX),
+        };
+        let kind = Kind::FetchSnapshot(download.id, position);
+        let ask = Ask::Raft(Request::FetchSnapshot(request));
+        self.ask(leader.clone(), kind, ask, turn);
+        true
+    }
+
+    /// FetchSnapshot was answered by the leader in this node's epoch, perhaps with an error.
+    pub(super) fn fetch_snapshot_answered(&mut self, call: Call, told: Told, turn: &mut Turn) {
+        let Kind::FetchSnapshot(id, position) = call.kind else {
+            return;
+        };
+        let wanted = |it: Download| it.id == id && it.stage == Stage::Kept(position);
+        let Some(download) = self.fetching.download.filter(|it| wanted(*it)) else {
+            tracing::debug!(?id, position, "a piece that nobody waits for is ignored");
+            return;
+        };
+        let Told::Snapshot {
+            response,
+            size,
+            position: told_position,
+            bytes,
+        } = told
+        else {
+            return self.abandon_download(call, turn);
+        };
+        let none = response.id.offset < Offset::ZERO || response.id.epoch.0 < 0;
+        if none || response.error != RaftError::None {
+            return self.abandon_download(call, turn);
+        }
+        let size = u64::try_from(size).unwrap_or(0);
+        let end = position.saturating_add(bytes.len() as u64);
+        let fits = response.id == id
+            && u64::try_from(told_position) == Ok(position)
+            && download.size.is_none_or(|known| known == size)
+            && (1..=SNAPSHOT_BYTES_MAX).contains(&size)
+            && (position + 1..=size).contains(&end);
+        if !fits {
+            self.fetching.download = Some(Download {
+                size: None,
+                stage: Stage::Kept(0),
+                ..download
+            });
+            return self.refuse(call.peer, "a piece of a snapshot does not fit", turn);
+        }
+        let stage = match end == size {
+            true => Stage::Loading,
+            false => Stage::Keeping(end),
+        };
+        self.fetching.download = Some(Download {
+            size: Some(size),
+            stage,
+            ..download
+        });
+        turn.outputs.push(Output::KeepPiece {
+            id,
+            position,
+            bytes,
+            size,
+        });
+        self.heard_leader(turn.now.instant);
+    }
+
+    /// The leader cannot give the snapshot: it is asked what to do instead.
+    pub(super) fn abandon_download(&mut self, call: Call, turn: &Turn) {
+        if let Kind::FetchSnapshot(id, _) = call.kind {
+            tracing::warn!(?id, "the leader does not have the snapshot any more");
+            self.end_download(id);
+            self.rest(call.peer, turn.now.instant);
+        }
+    }
+
+    /// A piece of a snapshot is on disk.
+    pub(super) fn piece_kept(&mut self, id: OffsetAndEpoch, end: u64) {
+        if let Some(download) = &mut self.fetching.download
+            && download.id == id
+            && download.stage == Stage::Keeping(end)
+        {
+            download.stage = Stage::Kept(end);
+        }
+    }
+
+    /// A snapshot that came in is no good.
+    pub(super) fn snapshot_failed(&mut self, id: OffsetAndEpoch, turn: &Turn) {
+        if self.end_download(id)
+            && let Role::Follower(role) = &self.role
+        {
+            let leader = PeerName::Node(role.leader);
+            self.rest(leader, turn.now.instant);
+        }
+    }
+
+    /// There is nothing more to fetch of it.
+    pub(super) fn end_download(&mut self, id: OffsetAndEpoch) -> bool {
+        self.fetching.download.take_if(|it| it.id == id).is_some()
+    }
+}
