@@ -23,10 +23,9 @@ use process::{CLUSTER, Kraftd};
 use shown::shown;
 
 /// APIs with recorded answers that kraftd does not serve: it closes the connection.
-const NOT_SERVED: [&str; 4] = [
+const NOT_SERVED: [&str; 3] = [
     "ElectLeaders",
     "ListPartitionReassignments",
-    "RemoveRaftVoter",
     "UnregisterBroker",
 ];
 

@@ -52,11 +52,7 @@ pub(super) fn decide(
         );
     }
     let reply = AlterPartitionResponse::default().with_topics(topics);
-    Ok(Decision {
-        records,
-        reply: Reply::AlterPartition(reply),
-        atomic: false,
-    })
+    Ok(Decision::loose(records, Reply::AlterPartition(reply)))
 }
 
 fn refused(index: i32, code: ErrorCode) -> reply::PartitionData {

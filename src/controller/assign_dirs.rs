@@ -78,11 +78,7 @@ pub(super) fn decide(
     });
     leaders::update(view, Cause::Leaves(id), moved, &mut records);
     let reply = AssignReplicasToDirsResponse::default().with_directories(directories);
-    Ok(Decision {
-        records,
-        reply: Reply::AssignReplicasToDirs(reply),
-        atomic: false,
-    })
+    Ok(Decision::loose(records, Reply::AssignReplicasToDirs(reply)))
 }
 
 fn assign(

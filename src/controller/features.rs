@@ -10,7 +10,7 @@ use kafka_protocol::protocol::StrBytes;
 
 use super::configs::topic;
 use super::levels::metadata_version;
-use super::{Decision, Reply, View, bounded_items};
+use super::{Decision, KraftUpgrade, Reply, View, bounded_items};
 use crate::image::{ConfigResource, FeatureRange, configs};
 use crate::records::{ConfigRecord, FeatureLevelRecord, NoOpRecord, Record, VersionedRecord};
 use crate::types::features::{
@@ -47,15 +47,7 @@ pub(super) fn decide(
     let mut response = UpdateFeaturesResponse::default();
     let mut records = match update_all(view, &updates) {
         Ok(records) => records,
-        Err(reason) => {
-            let message = format!(
-                "The update failed for all features since the following feature had an error: \
-                 {reason}"
-            );
-            response.error_code = ErrorCode::InvalidUpdateVersion.code();
-            response.error_message = Some(StrBytes::from_string(message));
-            return Ok(Decision::only(Reply::UpdateFeatures(response)));
-        }
+        Err(reason) => return Ok(Decision::only(refused(&reason))),
     };
     if version <= VERSION_OF_RESULTS_MAX {
         let done = |update: &FeatureUpdateKey| {
@@ -69,7 +61,29 @@ pub(super) fn decide(
     if request.validate_only {
         records.clear();
     }
-    Ok(Decision::atomic(records, Reply::UpdateFeatures(response)))
+    // What is no upgrade was refused, or is the level that it has.
+    let upgrade = updates
+        .get(KRAFT_VERSION)
+        .and_then(|update| u16::try_from(update.max_version_level).ok())
+        .filter(|level| i32::from(*level) > i32::from(view.kraft_version));
+    let mut decision = Decision::atomic(records, Reply::UpdateFeatures(response));
+    decision.kraft_version = upgrade.map(|level| KraftUpgrade {
+        level,
+        validate_only: request.validate_only,
+    });
+    Ok(decision)
+}
+
+/// The reply to updates of which one is refused, and so none made.
+#[must_use]
+pub fn refused(reason: &str) -> Reply {
+    let message = format!(
+        "The update failed for all features since the following feature had an error: {reason}"
+    );
+    let response = UpdateFeaturesResponse::default()
+        .with_error_code(ErrorCode::InvalidUpdateVersion.code())
+        .with_error_message(Some(StrBytes::from_string(message)));
+    Reply::UpdateFeatures(response)
 }
 
 fn update_all(
@@ -137,12 +151,8 @@ fn update_one(
                 "Can't downgrade the version of this feature.".into(),
             ));
         }
-        KRAFT_VERSION if level > current => {
-            return Err(invalid(
-                "kraftd does not upgrade this feature of a running quorum yet.".into(),
-            ));
-        }
-        // An upgrade to the level it has is confirmed by a record that changes nothing.
+        // The quorum writes the level. The record changes nothing: its commit lets the reply go,
+        // also for an upgrade to the level that it has.
         KRAFT_VERSION => {
             return Ok(upgrade.then(|| Record::NoOp(NoOpRecord::default()).at(0)));
         }
@@ -407,6 +417,62 @@ mod tests {
         );
         world.replay(&Record::RegisterController(controller(3, 1)).at(0));
         assert!(ask(&mut world, &up).is_ok());
+    }
+
+    /// KIP-853: the level is the quorum's own; only the record that the reply waits for is ours.
+    #[test]
+    fn kraft_version_rises_through_the_quorum_and_never_falls() {
+        let mut world = World::at_level(33);
+        let noop = ["NO_OP_RECORD {}"];
+        let asked = |world: &mut World, level, upgrade_type, validate_only| {
+            let Request::UpdateFeatures(body) = request(&[(KRAFT_VERSION, level, upgrade_type)])
+            else {
+                unreachable!()
+            };
+            let body = body.with_validate_only(validate_only);
+            world.ask(2, Request::UpdateFeatures(body)).unwrap()
+        };
+        assert_eq!(
+            ask(&mut world, &[(KRAFT_VERSION, 1, UPGRADE)]).unwrap(),
+            noop
+        );
+        assert_eq!(asked(&mut world, 1, UPGRADE, false).kraft_version, None);
+        let refused = ask(&mut world, &[(KRAFT_VERSION, 0, SAFE_DOWNGRADE)]).unwrap_err();
+        assert!(
+            refused.ends_with(
+                "Invalid update version 0 for feature kraft.version. Can't downgrade the version \
+                 of this feature."
+            ),
+            "{refused}"
+        );
+        let refused = ask(&mut world, &[(KRAFT_VERSION, 0, UPGRADE)]).unwrap_err();
+        assert!(
+            refused.contains("without setting the upgrade type"),
+            "{refused}"
+        );
+
+        world.kraft_version = 0;
+        assert_eq!(
+            ask(&mut world, &[(KRAFT_VERSION, 1, UPGRADE)]).unwrap(),
+            noop
+        );
+        for validate_only in [false, true] {
+            let decision = asked(&mut world, 1, UPGRADE, validate_only);
+            assert_eq!(decision.records.is_empty(), validate_only);
+            let level = 1;
+            let upgrade = KraftUpgrade {
+                level,
+                validate_only,
+            };
+            assert_eq!(decision.kraft_version, Some(upgrade));
+        }
+        let refused = ask(&mut world, &[(KRAFT_VERSION, 1, SAFE_DOWNGRADE)]).unwrap_err();
+        assert!(
+            refused.ends_with("Can't downgrade to a newer version."),
+            "{refused}"
+        );
+        let refused = ask(&mut world, &[(KRAFT_VERSION, 2, UPGRADE)]).unwrap_err();
+        assert!(refused.contains("only supports versions 0-1"), "{refused}");
     }
 
     #[test]

@@ -73,11 +73,7 @@ pub(super) fn decide(
         .with_is_caught_up(caught_up)
         .with_is_fenced(fenced)
         .with_should_shut_down(next == State::ShutdownNow);
-    Ok(Decision {
-        records,
-        reply: Reply::BrokerHeartbeat(reply),
-        atomic: false,
-    })
+    Ok(Decision::loose(records, Reply::BrokerHeartbeat(reply)))
 }
 
 /// Keeps the session of a broker whose heartbeat waited too long to be decided.

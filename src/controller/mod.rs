@@ -146,6 +146,18 @@ pub struct Decision {
     pub reply: Reply,
     /// True: all records or none (one batch). False: the list may be cut into several batches.
     pub atomic: bool,
+    /// A new kraft.version, which lives in the quorum and not in these records.
+    pub kraft_version: Option<KraftUpgrade>,
+}
+
+/// Asked of the quorum before anything of a decision is written. What it refuses, refuses the
+/// decision: [`features::refused`] is the reply then.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KraftUpgrade {
+    /// The level wanted.
+    pub level: u16,
+    /// Whether it could be is all that is asked.
+    pub validate_only: bool,
 }
 
 impl Decision {
@@ -156,6 +168,18 @@ impl Decision {
             records,
             reply,
             atomic: true,
+            kraft_version: None,
+        }
+    }
+
+    /// Records of which some may be written without the others.
+    #[must_use]
+    pub const fn loose(records: Vec<VersionedRecord>, reply: Reply) -> Self {
+        Self {
+            records,
+            reply,
+            atomic: false,
+            kraft_version: None,
         }
     }
 
@@ -166,6 +190,7 @@ impl Decision {
             records: Vec::new(),
             reply,
             atomic: true,
+            kraft_version: None,
         }
     }
 }

@@ -43,11 +43,7 @@ pub(super) fn decide(
         .with_producer_id_start(ProducerId(first))
         .with_producer_id_len(1_000);
     let records = vec![VersionedRecord { version: 0, record }];
-    Ok(Decision {
-        records,
-        reply: Reply::AllocateProducerIds(reply),
-        atomic: false,
-    })
+    Ok(Decision::loose(records, Reply::AllocateProducerIds(reply)))
 }
 
 #[cfg(test)]

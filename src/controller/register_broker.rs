@@ -57,11 +57,7 @@ pub(super) fn decide(
         record: Record::RegisterBroker(record),
     });
     let reply = BrokerRegistrationResponse::default().with_broker_epoch(epoch);
-    Ok(Decision {
-        records,
-        reply: Reply::BrokerRegistration(reply),
-        atomic: false,
-    })
+    Ok(Decision::loose(records, Reply::BrokerRegistration(reply)))
 }
 
 /// Stands for the epoch of a broker that was never registered: equals no `PreviousBrokerEpoch`.

@@ -18,6 +18,7 @@ pub(super) struct World {
     pub(super) context: Context,
     /// The monotonic clock, in milliseconds.
     pub(super) now_ms: u64,
+    pub(super) kraft_version: i16,
     offset: i64,
 }
 
@@ -33,6 +34,7 @@ impl World {
             soft,
             context: Context::default(),
             now_ms: 0,
+            kraft_version: 1,
             offset: 0,
         }
     }
@@ -175,7 +177,7 @@ impl World {
                 ..Now::default()
             },
             next_offset: Offset(self.offset),
-            kraft_version: 1,
+            kraft_version: self.kraft_version,
         };
         rule(&view, &mut self.soft)
     }

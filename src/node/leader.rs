@@ -1,6 +1,8 @@
 //! Leading: activation, requests, periodic work, and letting go.
 
-use crate::controller::{self, Context, Decision, RECORDS_PER_OPERATION_MAX, Request, Soft, View};
+use crate::controller::{
+    self, Context, Decision, KraftUpgrade, RECORDS_PER_OPERATION_MAX, Request, Soft, View,
+};
 use crate::raft::{Input, Proposal};
 use crate::records::VersionedRecord;
 use crate::records::batch::{BATCH_BYTES_MAX, BatchBuilder};
@@ -139,9 +141,22 @@ impl Node {
             records,
             reply,
             atomic,
+            kraft_version,
         } = self.with_soft(now, |view, soft| {
             controller::decide(view, soft, asked.version, &asked.context, request)
         })?;
+        if let Some(KraftUpgrade {
+            level,
+            validate_only,
+        }) = kraft_version
+        {
+            if let Err(reason) = self.raft.check_kraft_version(level) {
+                return Ok(controller::features::refused(&reason));
+            }
+            if !validate_only {
+                self.drive(now, Input::UpgradeKraftVersion(level), effects);
+            }
+        }
         self.append(now, records, atomic, effects)?;
         Ok(reply)
     }

@@ -1,5 +1,6 @@
-//! Requests and responses in versions that the wire library lacks: BrokerHeartbeat 2 (KIP-1066) and
-//! ApiVersions 5 (cluster id and node id of the server that the client means to reach).
+//! Requests and responses in versions that the wire library lacks: BrokerHeartbeat 2 (KIP-1066),
+//! AddRaftVoter 1 (KIP-1186), and ApiVersions 5 (cluster id and node id of the server that the
+//! client means to reach).
 //!
 //! Only bodies; headers belong to the server.
 
@@ -69,6 +70,7 @@ bodies! {
     ApiVersionsResponse = 18, versions 0-5, flexible 3+;
     BrokerHeartbeatRequest = 63, versions 0-2, flexible 0+;
     BrokerHeartbeatResponse = 63, versions 0-2, flexible 0+;
+    AddRaftVoterRequest = 80, versions 0-1, flexible 0+;
 }
 
 message! {
@@ -151,6 +153,32 @@ message! {
         cordoned_log_dirs: Option<Vec<Uuid>>, 2+, tag 1;
     }
 
+    /// A controller is to become a voter.
+    pub struct AddRaftVoterRequest {
+        /// The cluster that the sender means; null when it does not know.
+        cluster_id: Option<String>, 0+;
+        /// How long the sender waits, ms.
+        timeout_ms: i32, 0+;
+        /// The controller.
+        voter_id: i32, 0+;
+        /// The id of its metadata directory.
+        voter_directory_id: Uuid, 0+;
+        /// Where it listens.
+        listeners: Vec<RaftVoterListener>, 0+;
+        /// The answer waits until the new set of voters is committed.
+        ack_when_committed: bool, 1+, default true;
+    }
+
+    /// A listener of a voter.
+    pub struct RaftVoterListener {
+        /// The listener's name.
+        name: String, 0+;
+        /// The host.
+        host: String, 0+;
+        /// The port.
+        port: u16, 0+;
+    }
+
     /// The controller's answer to a heartbeat.
     pub struct BrokerHeartbeatResponse {
         /// How long the broker was made to wait, ms.
@@ -203,6 +231,7 @@ mod tests {
             round_trips::<ApiVersionsResponse>(&mut rng);
             round_trips::<BrokerHeartbeatRequest>(&mut rng);
             round_trips::<BrokerHeartbeatResponse>(&mut rng);
+            round_trips::<AddRaftVoterRequest>(&mut rng);
         }
 
         #[test]
@@ -211,6 +240,7 @@ mod tests {
             let _ = ApiVersionsResponse::decode(&body, version);
             let _ = BrokerHeartbeatRequest::decode(&body, version);
             let _ = BrokerHeartbeatResponse::decode(&body, version);
+            let _ = AddRaftVoterRequest::decode(&body, version);
         }
     }
 

@@ -55,8 +55,13 @@ fn encode_raft(response: Response, version: i16, out: &mut BytesMut) -> anyhow::
         Response::DescribeQuorum(quorum) => {
             wire::describe_quorum_response(&quorum, version).encode(out, version)
         }
-        Response::AddVoter(_) | Response::RemoveVoter(_) | Response::UpdateVoter(_) => {
-            anyhow::bail!("no row of the API table asks for it")
+        // Version 1 changed the request only.
+        Response::AddVoter(added) => wire::add_voter_response(&added).encode(out, 0),
+        Response::RemoveVoter(removed) => {
+            wire::remove_voter_response(&removed).encode(out, version)
+        }
+        Response::UpdateVoter(updated) => {
+            wire::update_voter_response(&updated).encode(out, version)
         }
     }
 }

@@ -220,6 +220,24 @@ pub(crate) static TABLE: &[Api] = &[
         m::ControllerRegistrationRequest),
     controller!(73 AssignReplicasToDirs 0-0 ASSIGN_REPLICAS_TO_DIRS, false,
         m::AssignReplicasToDirsRequest),
+    Api {
+        key: 80,
+        name: "AddRaftVoter",
+        min: 0,
+        max: 1,
+        forwardable: true,
+        alone: false,
+        shape: &shapes::ADD_RAFT_VOTER,
+        decode: |body, ctx| {
+            let request = rpc::AddRaftVoterRequest::decode(&body, ctx.version)?;
+            Ok(Call::for_quorum(wire::add_voter_request(request), ctx))
+        },
+        refuse: |_, _, error| refusals::refuse_add_raft_voter(error),
+    },
+    api!(81 RemoveRaftVoter 0-0 REMOVE_RAFT_VOTER, true, m::RemoveRaftVoterRequest,
+        |request, ctx| Ok(Call::for_quorum(wire::remove_voter_request(request), ctx))),
+    api!(82 UpdateRaftVoter 0-0 UPDATE_RAFT_VOTER, false, m::UpdateRaftVoterRequest,
+        |request, ctx| Ok(Call::for_quorum(wire::update_voter_request(request), ctx))),
 ];
 
 #[cfg(test)]
@@ -228,9 +246,9 @@ mod tests {
 
     use super::*;
 
-    /// What `kafka-protocol` 0.18 lacks: ApiVersions v5 and BrokerHeartbeat v2 are read by our own
-    /// code.
-    const OWN_MAX: [(i16, i16); 2] = [(18, 5), (63, 2)];
+    /// What `kafka-protocol` 0.18 lacks: ApiVersions v5, BrokerHeartbeat v2 and AddRaftVoter v1 are
+    /// read by our own code.
+    const OWN_MAX: [(i16, i16); 3] = [(18, 5), (63, 2), (80, 1)];
 
     #[test]
     fn rows_are_in_order_and_served_by_kafka_protocol() {
@@ -256,13 +274,14 @@ mod tests {
         let keys: Vec<_> = TABLE.iter().map(|api| api.key).collect();
         let built = [
             1, 18, 19, 20, 32, 33, 37, 44, 52, 53, 54, 55, 56, 57, 58, 59, 60, 62, 63, 67, 70, 73,
+            80, 81, 82,
         ];
         assert_eq!(keys, built);
     }
 
     #[test]
     fn only_what_brokers_forward_is_forwardable() {
-        let forwardable = [19, 20, 33, 37, 44, 55, 57];
+        let forwardable = [19, 20, 33, 37, 44, 55, 57, 80, 81];
         for api in TABLE {
             assert_eq!(
                 api.forwardable,

@@ -61,16 +61,21 @@ impl Call {
         ctx: &Ctx<'_>,
     ) -> anyhow::Result<Self> {
         match parsed {
-            Ok(request) => Ok(Self::Core(Box::new(Request::Raft {
-                listener: Arc::clone(ctx.listener),
-                request,
-            }))),
+            Ok(request) => Ok(Self::for_quorum(request, ctx)),
             Err(answer) => {
                 let mut body = BytesMut::new();
                 answer.encode(&mut body, ctx.version)?;
                 Ok(Self::Answered(body))
             }
         }
+    }
+
+    /// A raft request.
+    pub(crate) fn for_quorum(request: raft::Request, ctx: &Ctx<'_>) -> Self {
+        Self::Core(Box::new(Request::Raft {
+            listener: Arc::clone(ctx.listener),
+            request,
+        }))
     }
 
     /// A request for the active controller.

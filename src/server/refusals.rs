@@ -44,6 +44,17 @@ pub(crate) fn refuse_broker_heartbeat(version: i16, error: &ApiError) -> anyhow:
     Ok(body)
 }
 
+/// AddRaftVoter is decoded by our own code.
+pub(crate) fn refuse_add_raft_voter(error: &ApiError) -> anyhow::Result<BytesMut> {
+    let response = m::AddRaftVoterResponse::default()
+        .with_error_code(error.code.code())
+        .with_error_message(sentence(error));
+    let mut body = BytesMut::new();
+    // Version 1 changed the request only.
+    response.encode(&mut body, 0)?;
+    Ok(body)
+}
+
 fn sentence(error: &ApiError) -> Option<StrBytes> {
     error.message.clone().map(StrBytes::from_string)
 }
@@ -69,6 +80,7 @@ at_the_top! {
     EndQuorumEpochRequest => EndQuorumEpochResponse;
     FetchRequest => FetchResponse;
     FetchSnapshotRequest => FetchSnapshotResponse;
+    UpdateRaftVoterRequest => UpdateRaftVoterResponse;
     VoteRequest => VoteResponse;
 }
 
@@ -97,6 +109,7 @@ with_a_sentence! {
     ControllerRegistrationRequest => ControllerRegistrationResponse;
     DescribeClusterRequest => DescribeClusterResponse;
     DescribeQuorumRequest => DescribeQuorumResponse;
+    RemoveRaftVoterRequest => RemoveRaftVoterResponse;
     UpdateFeaturesRequest => UpdateFeaturesResponse;
 }
 

@@ -167,6 +167,9 @@ macro_rules! every_request {
             &shapes::CONTROLLER_REGISTRATION, 0..=0, $($argument),*);
         $then::<m::AssignReplicasToDirsRequest>(
             &shapes::ASSIGN_REPLICAS_TO_DIRS, 0..=0, $($argument),*);
+        $then::<m::AddRaftVoterRequest>(&shapes::ADD_RAFT_VOTER, 0..=0, $($argument),*);
+        $then::<m::RemoveRaftVoterRequest>(&shapes::REMOVE_RAFT_VOTER, 0..=0, $($argument),*);
+        $then::<m::UpdateRaftVoterRequest>(&shapes::UPDATE_RAFT_VOTER, 0..=0, $($argument),*);
     };
 }
 

@@ -23,17 +23,14 @@ use crate::records::rpc::{self, Message};
 use crate::records::{ControlRecord, VersionedRecord};
 
 /// APIs that brokers and tools use and that are not served here.
-const NOT_SERVED: [&str; 10] = [
-    "AddRaftVoter",
+const NOT_SERVED: [&str; 7] = [
     "AlterClientQuotas",
     "AlterPartitionReassignments",
     "AlterUserScramCredentials",
     "ElectLeaders",
     "ListPartitionReassignments",
-    "RemoveRaftVoter",
     "UnregisterBroker",
     "UnregisterController",
-    "UpdateRaftVoter",
 ];
 
 /// The API of a key in words, whether it is served or not.
@@ -81,19 +78,12 @@ fn rewritten(key: ApiKey, version: i16, request: bool, body: &Bytes) -> Vec<u8> 
         (ApiKey::BrokerHeartbeat, false) => {
             return own::<rpc::BrokerHeartbeatResponse>(body, version);
         }
-        // Version 1 (KIP-1186) is version 0 with a flag before the tags; its answer is the same.
-        (ApiKey::AddRaftVoter, true) if version == 1 => {
-            let (flag, tags) = (body[body.len() - 2], body[body.len() - 1]);
-            let older = [&body[..body.len() - 2], &[tags]].concat();
-            let mut bytes = again::<m::AddRaftVoterRequest>(&Bytes::from(older), 0);
-            bytes.insert(bytes.len() - 1, flag);
-            return bytes;
-        }
+        (ApiKey::AddRaftVoter, true) => return own::<rpc::AddRaftVoterRequest>(body, version),
+        // Version 1 (KIP-1186) changed the request only.
         (ApiKey::AddRaftVoter, false) => return again::<m::AddRaftVoterResponse>(body, 0),
         _ => {}
     }
     again!(key, request, body, version;
-        AddRaftVoter AddRaftVoterRequest AddRaftVoterResponse,
         AllocateProducerIds AllocateProducerIdsRequest AllocateProducerIdsResponse,
         AlterClientQuotas AlterClientQuotasRequest AlterClientQuotasResponse,
         AlterPartition AlterPartitionRequest AlterPartitionResponse,

@@ -1,9 +1,17 @@
 //! Shapes of the requests that replicas of the metadata partition send.
 
 use crate::server::shape::Kind::{
-    Array, Bool, Bytes, Int8, Int32, Int64, Str, Struct, Uint16, Uuid,
+    Array, Bool, Bytes, Int8, Int16, Int32, Int64, Str, Struct, Uint16, Uuid,
 };
-use crate::server::shape::{Shape, field};
+use crate::server::shape::{Field, Kind, Shape, field};
+
+/// The listeners of a leader or a voter.
+const ENDPOINTS: Kind = Array(&Struct(ENDPOINT));
+const ENDPOINT: &[Field] = &[
+    field("Name", Str),
+    field("Host", Str),
+    field("Port", Uint16),
+];
 
 pub(crate) static FETCH: Shape = Shape {
     flexible_from: 12,
@@ -130,15 +138,7 @@ pub(crate) static BEGIN_QUORUM_EPOCH: Shape = Shape {
                 ),
             ])),
         ),
-        field(
-            "LeaderEndpoints",
-            Array(&Struct(&[
-                field("Name", Str),
-                field("Host", Str),
-                field("Port", Uint16),
-            ])),
-        )
-        .since(1),
+        field("LeaderEndpoints", ENDPOINTS).since(1),
     ],
 };
 
@@ -169,15 +169,7 @@ pub(crate) static END_QUORUM_EPOCH: Shape = Shape {
                 ),
             ])),
         ),
-        field(
-            "LeaderEndpoints",
-            Array(&Struct(&[
-                field("Name", Str),
-                field("Host", Str),
-                field("Port", Uint16),
-            ])),
-        )
-        .since(1),
+        field("LeaderEndpoints", ENDPOINTS).since(1),
     ],
 };
 
@@ -193,6 +185,45 @@ pub(crate) static DESCRIBE_QUORUM: Shape = Shape {
             ),
         ])),
     )],
+};
+
+pub(crate) static ADD_RAFT_VOTER: Shape = Shape {
+    flexible_from: 0,
+    fields: &[
+        field("ClusterId", Str).nullable(),
+        field("TimeoutMs", Int32),
+        field("VoterId", Int32),
+        field("VoterDirectoryId", Uuid),
+        field("Listeners", ENDPOINTS),
+        field("AckWhenCommitted", Bool).since(1),
+    ],
+};
+
+pub(crate) static REMOVE_RAFT_VOTER: Shape = Shape {
+    flexible_from: 0,
+    fields: &[
+        field("ClusterId", Str).nullable(),
+        field("VoterId", Int32),
+        field("VoterDirectoryId", Uuid),
+    ],
+};
+
+pub(crate) static UPDATE_RAFT_VOTER: Shape = Shape {
+    flexible_from: 0,
+    fields: &[
+        field("ClusterId", Str).nullable(),
+        field("CurrentLeaderEpoch", Int32),
+        field("VoterId", Int32),
+        field("VoterDirectoryId", Uuid),
+        field("Listeners", ENDPOINTS),
+        field(
+            "KRaftVersionFeature",
+            Struct(&[
+                field("MinSupportedVersion", Int16),
+                field("MaxSupportedVersion", Int16),
+            ]),
+        ),
+    ],
 };
 
 pub(crate) static ENVELOPE: Shape = Shape {

@@ -8,6 +8,7 @@ pub(crate) mod answers;
 pub(crate) mod asks;
 mod requests;
 mod responses;
+mod voters;
 
 use kafka_protocol::messages::TopicName;
 use kafka_protocol::protocol::StrBytes;
@@ -21,6 +22,10 @@ pub(crate) use requests::{
 pub(crate) use responses::{
     SnapshotChunk, begin_quorum_epoch_response, describe_quorum_response,
     end_quorum_epoch_response, fetch_response, fetch_snapshot_response, vote_response,
+};
+pub(crate) use voters::{
+    add_voter_request, add_voter_response, remove_voter_request, remove_voter_response,
+    update_voter_request, update_voter_response,
 };
 
 fn text(value: &str) -> StrBytes {

@@ -164,6 +164,25 @@ fn quorum(message: &m::DescribeQuorumResponse, version: i16) -> m::DescribeQuoru
     describe_quorum_response(&response, version)
 }
 
+fn change(code: i16, message: Option<&StrBytes>) -> raft::ChangeVoterResponse {
+    raft::ChangeVoterResponse {
+        error: ErrorCode::of(code),
+        message: message.map(ToString::to_string),
+    }
+}
+
+fn update(message: &m::UpdateRaftVoterResponse, _version: i16) -> m::UpdateRaftVoterResponse {
+    let leader = &message.current_leader;
+    let endpoint = (!leader.host.is_empty()).then(|| {
+        let port = u16::try_from(leader.port).unwrap();
+        (leader.host.as_str(), port)
+    });
+    update_voter_response(&raft::UpdateVoterResponse {
+        error: ErrorCode::of(message.error_code),
+        hint: hint(leader.leader_id, leader.leader_epoch, endpoint),
+    })
+}
+
 fn again<M: Decodable + Encodable>(
     answer: &[u8],
     version: i16,
@@ -193,6 +212,14 @@ pub(in crate::server) fn told(key: i16, version: i16, answer: &[u8]) -> Option<B
         54 => again(answer, version, end),
         55 => again(answer, version, quorum),
         59 => again(answer, version, fetch_snapshot),
+        // Version 1 (KIP-1186) changed the request only.
+        80 => again(answer, 0, |message: &m::AddRaftVoterResponse, _| {
+            add_voter_response(&change(message.error_code, message.error_message.as_ref()))
+        }),
+        81 => again(answer, 0, |message: &m::RemoveRaftVoterResponse, _| {
+            remove_voter_response(&change(message.error_code, message.error_message.as_ref()))
+        }),
+        82 => again(answer, 0, update),
         other => panic!("API {other} is no raft request"),
     })
 }
