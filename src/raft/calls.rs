@@ -95,6 +95,18 @@ impl Calls {
         self.lines.insert(peer, Line::Resting(until));
     }
 
+    /// Ends the pause of `peer`, if it has one.
+    pub(super) fn wake_up(&mut self, peer: PeerName) {
+        if matches!(self.lines.get(&peer), Some(Line::Resting(_))) {
+            self.lines.remove(&peer);
+        }
+    }
+
+    /// The question that was asked last.
+    pub(super) fn last(&self) -> CallId {
+        CallId(self.last)
+    }
+
     /// Takes the questions whose time is over.
     pub(super) fn take_expired(&mut self, now: Instant) -> Vec<Call> {
         let expired: Vec<CallId> = self

@@ -172,12 +172,20 @@ impl Raft {
         outcome: Result<Told, CallFault>,
         turn: &mut Turn,
     ) {
-        let Some(call) = self.calls.end(call) else {
+        let id = call;
+        let Some(call) = self.calls.end(id) else {
             return;
         };
+        let fetches = matches!(call.kind, Kind::Fetch | Kind::FetchSnapshot(..));
         match outcome {
             Ok(told) => self.told(call, told, turn),
-            Err(fault) => self.call_failed(call, fault, turn),
+            Err(fault) => {
+                self.call_failed(call, fault, turn);
+                if let (CallFault::Closed, true, PeerName::Node(peer)) = (fault, fetches, call.peer)
+                {
+                    self.leader_refused(peer, id, turn);
+                }
+            }
         }
     }
 
@@ -341,7 +349,7 @@ impl Raft {
         if let Role::Prospective(role) = &self.role
             && role.haste.as_ref().is_some_and(|it| it.back.leader == id)
         {
-            self.transition(turn, Move::Back, "the leader lives");
+            self.transition(turn, Move::Back { calm: true }, "the leader lives");
         }
     }
 
@@ -351,11 +359,6 @@ impl Raft {
         self.rest(call.peer, turn.now.instant);
         match (call.kind, call.peer) {
             (Kind::PreVote, PeerName::Node(id)) => self.pre_vote_failed(id, fault, turn),
-            (Kind::Fetch | Kind::FetchSnapshot(..), PeerName::Node(id))
-                if fault == CallFault::Closed =>
-            {
-                self.peer_lost(id, turn);
-            }
             (Kind::EndQuorumEpoch, PeerName::Node(id)) if fault != CallFault::Silent => {
                 if let Role::Resigned(role) = &mut self.role {
                     role.unreachable.push(id);
@@ -379,10 +382,15 @@ impl Raft {
         match &mut role.haste {
             // Only the timers decide from now on.
             Some(_) if unsupported => {
-                self.transition(turn, Move::Back, "a voter knows no pre-vote");
+                self.transition(
+                    turn,
+                    Move::Back { calm: false },
+                    "a voter knows no pre-vote",
+                );
             }
             Some(haste) if haste.back.leader == id && fault == CallFault::Closed => {
                 haste.refused = true;
+                role.refused.push(id);
             }
             None if unsupported => {
                 self.transition(turn, Move::Candidate, "a voter knows no pre-vote");

@@ -258,7 +258,8 @@ impl Raft {
             return;
         };
         if role.haste.is_some() {
-            return self.transition(turn, Move::Back, "the others hear the leader");
+            let to = Move::Back { calm: false };
+            return self.transition(turn, to, "the others hear the leader");
         }
         // The timer is wound up anew, else the next try would follow at once.
         role.deadline = turn.now.instant;

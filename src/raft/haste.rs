@@ -6,19 +6,27 @@
 //! answers, only the connection was lost, and all stays as it was; if it cannot be reached either
 //! and a majority agrees, an election begins.
 //!
+//! A follower that lost the connection hears the leader all the same, as far as others are
+//! concerned, until it could not connect again either: a connection that flaps must not help to
+//! depose a leader.
+//!
 //! The followers of a leader get the hint at the same moment, and two candidates would split the
 //! votes, so they ask one after the other, in the order of their ids. While a voter of the quorum
 //! does not know the pre-vote (3.9), nothing here happens: only the timers decide.
 
-use crate::types::{Instant, NodeId};
+use crate::types::{CallId, Instant, NodeId};
 
 use super::machine::{Raft, Turn};
+use super::output::PeerName;
 use super::roles::{Follower, Prospective, Role};
 use super::transition::Move;
 
 /// How long a follower leaves the election to each one before it, milliseconds: longer than a
 /// pre-vote, a vote and their writes take.
 const STAGGER_MS: u64 = 25;
+
+/// The first pause after a hasty try in vain against a leader that is not there, milliseconds.
+const RETRY_MS: u64 = 5;
 
 /// The longest pause between two hasty tries, milliseconds.
 const PAUSE_MAX_MS: u64 = 500;
@@ -41,6 +49,10 @@ pub(super) enum Doubt {
         ask_at: Instant,
         /// How often it did in vain.
         tries: u32,
+        /// The last question before the connection was lost.
+        last: CallId,
+        /// A question after it found nobody there.
+        refused: bool,
     },
     /// It said so.
     Resigned,
@@ -53,6 +65,11 @@ impl Doubt {
             Self::Lost { ask_at, .. } => ask_at,
             Self::None | Self::Resigned => Instant::NEVER,
         }
+    }
+
+    /// Whether there is still reason to believe that the leader lives.
+    pub(super) fn hears(self) -> bool {
+        matches!(self, Self::None | Self::Lost { refused: false, .. })
     }
 
     /// Whether this node should ask for pre-votes now.
@@ -113,15 +130,38 @@ impl Raft {
         let before = |id: NodeId| id < own && id != peer;
         let rank = self.voters.ids().into_iter().filter(|id| before(*id));
         let ask_at = now.plus_ms(STAGGER_MS * rank.count() as u64);
+        let last = self.calls.last();
         let Role::Follower(role) = &mut self.role else {
             return;
         };
         if role.leader != peer || role.doubt != Doubt::None || !hurried {
             return;
         }
-        role.doubt = Doubt::Lost { ask_at, tries: 0 };
+        role.doubt = Doubt::Lost {
+            ask_at,
+            tries: 0,
+            last,
+            refused: false,
+        };
+        // Whether it is there at all is worth knowing at once.
+        self.calls.wake_up(PeerName::Node(peer));
         if ask_at <= now {
             self.transition(turn, Move::Haste, "the connection to the leader is lost");
+        }
+    }
+
+    /// What a follower asked its leader found nobody there.
+    pub(super) fn leader_refused(&mut self, peer: NodeId, call: CallId, turn: &mut Turn) {
+        self.peer_lost(peer, turn);
+        if let Role::Follower(role) = &mut self.role
+            && role.leader == peer
+            && let Doubt::Lost { last, refused, .. } = &mut role.doubt
+        {
+            if call > *last {
+                *refused = true;
+            } else {
+                self.calls.wake_up(PeerName::Node(peer));
+            }
         }
     }
 
@@ -135,16 +175,17 @@ impl Raft {
     }
 
     /// What a follower is again after a hasty election in vain.
-    pub(super) fn follower_again(haste: &Haste, now: Instant) -> Follower {
-        let tries = haste.tries + 1;
-        let pause = STAGGER_MS
-            .checked_shl(tries)
-            .unwrap_or(PAUSE_MAX_MS)
-            .min(PAUSE_MAX_MS);
+    pub(super) fn follower_again(haste: &Haste, last: CallId, now: Instant) -> Follower {
+        let tries = haste.tries.saturating_add(1);
+        // Who knows that nobody is there only waits for others to find out.
+        let shortest = if haste.refused { RETRY_MS } else { STAGGER_MS };
+        let pause = (shortest << haste.tries.min(10)).min(PAUSE_MAX_MS);
         let mut follower = haste.back.clone();
         follower.doubt = Doubt::Lost {
             ask_at: now.plus_ms(pause),
             tries,
+            last,
+            refused: haste.refused,
         };
         follower
     }

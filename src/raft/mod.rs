@@ -77,4 +77,6 @@ mod download_tests;
 #[cfg(test)]
 mod follower_tests;
 #[cfg(test)]
+mod quorum_tests;
+#[cfg(test)]
 mod tests;

@@ -194,7 +194,7 @@ impl Role {
             },
             Self::Candidate(_) | Self::Resigned(_) => Stance::Spent,
             Self::Follower(role) => Stance::Follower {
-                hears: role.following.fetched && role.doubt == Doubt::None,
+                hears: role.following.fetched && role.doubt.hears(),
             },
             Self::Leader(_) => Stance::Leader,
         }

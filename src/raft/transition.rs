@@ -24,9 +24,12 @@ pub(super) enum Move {
     Prospective {
         wait_ms: u64,
     },
-    /// From a follower that lost the connection to its leader, and back again.
+    /// From a follower that lost the connection to its leader, and back again; calm, if there
+    /// is no reason to try once more.
     Haste,
-    Back,
+    Back {
+        calm: bool,
+    },
     Candidate,
     Follower {
         epoch: Epoch,
@@ -85,13 +88,16 @@ impl Raft {
                 (self.epoch, Role::Prospective(role))
             }
             Move::Haste => (self.epoch, Role::Prospective(self.hasty(now))),
-            Move::Back => {
+            Move::Back { calm } => {
                 let haste = match &self.role {
                     Role::Prospective(role) => role.haste.as_ref(),
                     _ => None,
                 };
                 let haste = haste.expect("only a hasty election is given up so");
-                let role = Self::follower_again(haste, now);
+                let mut role = Self::follower_again(haste, self.calls.last(), now);
+                if calm {
+                    role.doubt = Doubt::None;
+                }
                 (self.epoch, Role::Follower(role))
             }
             Move::Candidate => {
