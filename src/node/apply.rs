@@ -133,6 +133,7 @@ impl Node {
         if self.working.end >= self.commit {
             self.publish(self.working.clone(), effects);
             self.snapshot_if_due(now, effects);
+            self.register_self(now, effects);
         }
     }
 

@@ -6,7 +6,6 @@ use crate::controller::{
 use crate::raft::{Input, Proposal};
 use crate::records::VersionedRecord;
 use crate::records::batch::{BATCH_BYTES_MAX, BatchBuilder};
-use crate::types::features::MetadataVersion;
 use crate::types::{ApiError, Epoch, ErrorCode, Instant, Now, Offset, SplitMix, Ticket};
 
 use super::{Answer, Effect, Leading, Node, forks::Forks};
@@ -41,7 +40,6 @@ impl Node {
         self.leading = Leading::Active {
             epoch,
             soft: Box::new(soft),
-            registering: false,
         };
         tracing::info!("active controller in epoch {epoch}");
         let view = self.view(now);
@@ -67,6 +65,7 @@ impl Node {
             self.working = self.committed.clone();
         }
         self.leading = Leading::No;
+        self.refuse_readings(effects);
         for ticket in self.deferred.drain() {
             let answer = Answer::Controller(Err(self.not_controller()));
             effects.push(Effect::Reply { ticket, answer });
@@ -104,7 +103,12 @@ impl Node {
 
     /// The refusal of a request that is not to be decided at all: it waited too long, or too much
     /// waits for the disk already.
-    fn refuse_undecided(&mut self, now: Now, asked: &Asked, request: &Request) -> Option<ApiError> {
+    pub(super) fn refuse_undecided(
+        &mut self,
+        now: Now,
+        asked: &Asked,
+        request: &Request,
+    ) -> Option<ApiError> {
         let Leading::Active { .. } = self.leading else {
             return Some(self.not_controller());
         };
@@ -130,7 +134,7 @@ impl Node {
     }
 
     /// Decides and appends.
-    fn decide(
+    pub(super) fn decide(
         &mut self,
         now: Now,
         asked: Asked,
@@ -164,20 +168,11 @@ impl Node {
     /// Runs a rule on the working image and the soft state.
     fn with_soft<T>(&mut self, now: Now, rule: impl FnOnce(&View<'_>, &mut Soft) -> T) -> T {
         let leading = std::mem::replace(&mut self.leading, Leading::No);
-        let Leading::Active {
-            epoch,
-            mut soft,
-            registering,
-        } = leading
-        else {
+        let Leading::Active { epoch, mut soft } = leading else {
             unreachable!("rules run only while this node is the active controller");
         };
         let result = rule(&self.view(now), &mut soft);
-        self.leading = Leading::Active {
-            epoch,
-            soft,
-            registering,
-        };
+        self.leading = Leading::Active { epoch, soft };
         result
     }
 
@@ -203,43 +198,6 @@ impl Node {
             if let Err(error) = self.append(now, records, false, effects) {
                 tracing::error!("periodic work was not written: {error:?}");
                 return;
-            }
-        }
-    }
-
-    /// Registers this controller if the log does not show its present incarnation.
-    pub(super) fn register_self(&mut self, now: Now, effects: &mut Vec<Effect>) {
-        let registered = self
-            .published
-            .image
-            .controllers()
-            .get(&self.settings.node_id)
-            .is_some_and(|it| it.incarnation == self.registration.incarnation_id);
-        let level = self.published.image.features().metadata_version();
-        let possible = level.is_some_and(MetadataVersion::controller_registration);
-        let Leading::Active { registering, .. } = &mut self.leading else {
-            return;
-        };
-        if registered || !possible || *registering {
-            *registering &= !registered;
-            return;
-        }
-        *registering = true;
-        let request = Request::ControllerRegistration(self.registration.clone());
-        let asked = Asked {
-            ticket: Ticket::default(),
-            arrived: now.instant,
-            version: 0,
-            context: Context::default(),
-        };
-        let decided = match self.refuse_undecided(now, &asked, &request) {
-            Some(error) => Err(error),
-            None => self.decide(now, asked, request, effects),
-        };
-        if let Err(error) = decided {
-            tracing::warn!("this controller cannot register itself yet: {error:?}");
-            if let Leading::Active { registering, .. } = &mut self.leading {
-                *registering = false;
             }
         }
     }

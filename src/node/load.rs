@@ -8,7 +8,7 @@
 
 use crate::image::Image;
 use crate::raft::{ControlRecord, Input, LoadedSnapshot};
-use crate::storage::{Command, HeldSnapshot, SnapshotPiece};
+use crate::storage::HeldSnapshot;
 use crate::types::{Now, OffsetAndEpoch, Timestamp};
 
 use super::apply::Replayer;
@@ -26,23 +26,20 @@ pub struct Loaded {
 }
 
 impl Node {
-    /// Gives a piece to the disk if this node still has a use for the snapshot.
-    pub(super) fn snapshot_piece(&mut self, piece: SnapshotPiece, effects: &mut Vec<Effect>) {
-        if !self.stopping && self.raft.takes_snapshot(piece.id) {
-            effects.push(Effect::Disk(Command::ReceiveSnapshot(piece)));
-        }
-    }
-
     /// All pieces are on disk.
     pub(super) fn snapshot_received(
+        &mut self,
+        now: Now,
         id: OffsetAndEpoch,
         outcome: Result<HeldSnapshot, String>,
         effects: &mut Vec<Effect>,
     ) {
         match outcome {
             Ok(_) => effects.push(Effect::LoadSnapshot(id)),
-            // Whoever fetches it begins anew.
-            Err(reason) => tracing::warn!("a fetched snapshot is no good: {reason}"),
+            Err(reason) => {
+                tracing::warn!("a fetched snapshot is no good: {reason}");
+                self.drive(now, Input::SnapshotFailed(id), effects);
+            }
         }
     }
 
@@ -64,11 +61,12 @@ impl Node {
         };
         let id = held.id;
         if self.stopping || !self.raft.takes_snapshot(id) || id.offset <= self.committed.end {
-            return tracing::warn!(
+            tracing::warn!(
                 "the snapshot {}-{} is not taken over: this node has all that it holds",
                 id.offset,
                 id.epoch
             );
+            return self.drive(now, Input::SnapshotFailed(id), effects);
         }
         tracing::info!("taking over the snapshot {}-{}", id.offset, id.epoch);
         let restarts = self.raft.is_behind(id);

@@ -17,9 +17,11 @@ mod control;
 mod deferred;
 mod fetched;
 mod forks;
+mod interface;
 mod leader;
 mod load;
 mod peers;
+mod register;
 mod retention;
 mod serve;
 mod snapshots;
@@ -28,252 +30,25 @@ mod tail;
 mod tests;
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
-
-use bytes::Bytes;
 
 use crate::controller::register_controller::Registration;
 use crate::controller::{self, Settings, Soft};
-use crate::image::Image;
-use crate::raft::{
-    self, Ask, CallFault, FetchResponse, FetchSnapshotResponse, Input, Output, Peer, PeerName, Raft,
-};
+use crate::raft::{Input, Output, Raft};
 use crate::records::VersionedRecord;
-use crate::storage::{Command, Completion, SnapshotPiece};
-use crate::types::{
-    ApiError, CallId, Epoch, ErrorCode, Instant, NodeId, Now, Offset, OffsetAndEpoch, Ticket,
-    Timestamp, Token,
-};
+use crate::storage::{Command, SnapshotPiece};
+use crate::types::{ApiError, Epoch, ErrorCode, Instant, Now, Offset, Timestamp, Token};
 
 use apply::Replayer;
 use deferred::Deferred;
 use forks::Forks;
+pub use interface::{Answer, Effect, Event, Parts, PeerAnswer, Published, Request};
 pub use load::Loaded;
+use register::Registering;
 pub use retention::{Held, RetentionRules};
 use serve::Reading;
 pub use snapshots::SnapshotRules;
 use snapshots::Snapshots;
 use tail::Tail;
-
-/// Something that happened outside of the core.
-#[derive(Debug)]
-pub enum Event {
-    /// A request came in. Exactly one [`Effect::Reply`] with the same ticket follows.
-    Request {
-        /// Names the waiting peer.
-        ticket: Ticket,
-        /// When the request was read from its connection.
-        arrived: Instant,
-        /// What is asked.
-        request: Box<Request>,
-    },
-    /// The disk is done with something.
-    Disk(Completion),
-    /// The time told by `next_wakeup` has come.
-    WakeUp,
-    /// Another node answered what [`Effect::Send`] asked, or will not.
-    Answered {
-        /// Which question.
-        call: CallId,
-        /// The answer, or why there is none.
-        outcome: Result<PeerAnswer, CallFault>,
-    },
-    /// A connection to another node is open; it knows the pre-vote, or not.
-    PeerFound {
-        /// The other node.
-        peer: NodeId,
-        /// It knows the pre-vote of KIP-996.
-        pre_vote: bool,
-    },
-    /// A connection to another node was closed by it, or refused.
-    PeerLost {
-        /// The other node.
-        peer: NodeId,
-    },
-    /// A piece of a snapshot that this node fetches from its leader.
-    SnapshotPiece(SnapshotPiece),
-    /// The snapshot that [`Effect::LoadSnapshot`] named is an image now; or a sentence says why it
-    /// is none.
-    SnapshotLoaded(Result<Box<Loaded>, String>),
-    /// Somebody wants a snapshot of what is committed, now.
-    SnapshotAsked,
-    /// The process wants to stop.
-    Shutdown,
-}
-
-/// A request that only the core can answer.
-#[derive(Clone, Debug)]
-pub enum Request {
-    /// From a replica of the metadata log.
-    Raft {
-        /// The listener on which it came in.
-        listener: Arc<str>,
-        /// What is asked.
-        request: raft::Request,
-    },
-    /// For the active controller.
-    Controller {
-        /// The API version of the request.
-        version: i16,
-        /// Who asks.
-        context: controller::Context,
-        /// What is asked.
-        request: controller::Request,
-    },
-}
-
-/// The answer to a [`Request`].
-#[derive(Clone, Debug)]
-pub enum Answer {
-    /// An answer without data.
-    Raft(raft::Response),
-    /// A fetch with records (perhaps none).
-    Fetch {
-        /// All but the records.
-        response: FetchResponse,
-        /// Whole batches as they are on disk.
-        records: Bytes,
-    },
-    /// Bytes of a snapshot.
-    Snapshot {
-        /// All but the bytes.
-        response: FetchSnapshotResponse,
-        /// The whole file's size in bytes.
-        size: u64,
-        /// Where `bytes` begin.
-        position: i64,
-        /// The bytes.
-        bytes: Bytes,
-    },
-    /// The controller's reply, or the refusal of the whole request.
-    Controller(Result<controller::Reply, ApiError>),
-}
-
-/// What another node answered, as the shell read it.
-#[derive(Clone, Debug)]
-pub enum PeerAnswer {
-    /// An answer without data.
-    Raft(raft::Response),
-    /// Fetch with records as they came; nothing about them is checked.
-    Fetch {
-        /// All but the records.
-        response: FetchResponse,
-        /// The records' bytes.
-        records: Bytes,
-    },
-    /// FetchSnapshot with bytes.
-    Snapshot {
-        /// All but the bytes.
-        response: FetchSnapshotResponse,
-        /// The whole file's size in bytes. Raw.
-        size: i64,
-        /// Where `bytes` begin. Raw.
-        position: i64,
-        /// The bytes.
-        bytes: Bytes,
-    },
-    /// ApiVersions: the range of kraft.version that it supports, both inclusive.
-    Versions(Option<(u16, u16)>),
-}
-
-/// Something for the shell to do, in order.
-#[derive(Debug)]
-pub enum Effect {
-    /// Answer a request.
-    Reply {
-        /// Whose.
-        ticket: Ticket,
-        /// With what.
-        answer: Answer,
-    },
-    /// Give this to the disk.
-    Disk(Command),
-    /// Replay this snapshot, which is whole and on disk, from the empty image, beside everything
-    /// else; [`Event::SnapshotLoaded`] tells the end.
-    LoadSnapshot(OffsetAndEpoch),
-    /// Ask another node; [`Event::Answered`] with the same `call` tells the answer.
-    Send {
-        /// Names the question.
-        call: CallId,
-        /// Whom, and where.
-        to: Peer,
-        /// What.
-        ask: Ask,
-    },
-    /// Close the connection to this node: it was silent for too long.
-    Hangup(PeerName),
-    /// Keep connections open to exactly these.
-    KeepOpen(Vec<Peer>),
-    /// Let readers see this from now on.
-    Publish(Box<Published>),
-    /// Stop the process at once and say why: going on could do harm.
-    Halt {
-        /// Why.
-        reason: String,
-        /// The committed record that is to blame, whose place on disk the shell can tell.
-        record: Option<Offset>,
-    },
-    /// The core has let go: the process may end after the effects before this one.
-    Stopped,
-}
-
-/// What readers outside of the core see: the committed image and who leads.
-#[derive(Clone, Debug)]
-pub struct Published {
-    /// The metadata as of `end`.
-    pub image: Image,
-    /// End of the records in `image`, exclusive.
-    pub end: Offset,
-    /// What `end` was when the finalized features of `image` changed last: brokers and clients
-    /// take the offset below it as the epoch of the features.
-    pub features_end: Offset,
-    /// The leader that this node knows.
-    pub leader: Option<NodeId>,
-    /// This node's raft epoch.
-    pub epoch: Epoch,
-    /// The finalized kraft.version.
-    pub kraft_version: i16,
-    /// True while this node is the active controller.
-    pub active: bool,
-}
-
-impl Published {
-    /// Before anything is known.
-    #[must_use]
-    pub fn nothing() -> Self {
-        Self {
-            image: Image::empty(),
-            end: Offset::ZERO,
-            features_end: Offset::ZERO,
-            leader: None,
-            epoch: Epoch(0),
-            kraft_version: 0,
-            active: false,
-        }
-    }
-}
-
-/// What a node is made of at start.
-pub struct Parts {
-    /// Consensus, as recovered.
-    pub raft: Raft,
-    /// The image of the newest snapshot, or the empty one.
-    pub image: Image,
-    /// End of the records in `image` (exclusive): the snapshot's offset or 0.
-    pub image_end: Offset,
-    /// When snapshots are written and deleted.
-    pub snapshots: SnapshotRules,
-    /// What is on disk.
-    pub held: Held,
-    /// Settings for the rules.
-    pub settings: Settings,
-    /// Records that the first active controller of an empty log writes.
-    pub bootstrap: Vec<VersionedRecord>,
-    /// How this controller registers itself.
-    pub registration: Registration,
-    /// Seed of everything random that the rules do.
-    pub seed: u64,
-}
 
 /// Durable batches kept in memory for fetches, in bytes.
 const TAIL_BYTES_MAX: usize = 4 << 20;
@@ -284,6 +59,7 @@ pub struct Node {
     settings: Settings,
     bootstrap: Vec<VersionedRecord>,
     registration: Registration,
+    registering: Registering,
     seed: u64,
     /// What is replayed: the committed prefix, or while leading the working image.
     working: Replayer,
@@ -315,8 +91,6 @@ enum Leading {
     Active {
         epoch: Epoch,
         soft: Box<Soft>,
-        /// The self-registration is decided and not published yet.
-        registering: bool,
     },
 }
 
@@ -339,6 +113,7 @@ impl Node {
             settings: parts.settings,
             bootstrap: parts.bootstrap,
             registration: parts.registration,
+            registering: Registering::default(),
             seed: parts.seed,
             committed: working.clone(),
             working,
@@ -396,13 +171,14 @@ impl Node {
                 self.drive(now, Input::WakeUp, effects);
                 self.run_periodic(now, effects);
                 self.clean_if_due(now, effects);
+                self.register_self(now, effects);
             }
             Event::Answered { call, outcome } => self.answered(now, call, outcome, effects),
             Event::PeerFound { peer, pre_vote } => {
                 self.drive(now, Input::PeerFound { peer, pre_vote }, effects);
             }
             Event::PeerLost { peer } => self.drive(now, Input::PeerLost { peer }, effects),
-            Event::SnapshotPiece(piece) => self.snapshot_piece(piece, effects),
+            Event::Registered(outcome) => self.registered(now, outcome, effects),
             Event::SnapshotLoaded(loaded) => self.snapshot_loaded(now, loaded, effects),
             Event::SnapshotAsked => self.snapshot_asked(now, effects),
             Event::Shutdown => {
@@ -419,6 +195,7 @@ impl Node {
             return self.raft.next_wakeup();
         }
         let raft = self.raft.next_wakeup().min(self.snapshots.next_clean());
+        let raft = raft.min(self.registering.next_try());
         match &self.leading {
             Leading::Active { soft, .. } if self.may_act() => {
                 raft.min(controller::periodic::next_due(soft))
@@ -485,16 +262,13 @@ impl Node {
                     position,
                     bytes,
                     size,
-                } => {
-                    let piece = SnapshotPiece {
-                        id,
-                        position,
-                        bytes,
-                        size,
-                    };
-                    effects.push(Effect::Disk(Command::ReceiveSnapshot(piece)));
-                }
-                Output::QuorumChanged => self.publish_again(effects),
+                } => effects.push(Effect::Disk(Command::ReceiveSnapshot(SnapshotPiece {
+                    id,
+                    position,
+                    bytes,
+                    size,
+                }))),
+                Output::QuorumChanged => self.quorum_changed(now, effects),
                 Output::Committed(commit) => self.committed(now, commit, effects),
                 Output::BecameLeader { epoch } => self.elected(now, epoch, effects),
                 Output::LostLeadership { .. } => self.deposed(effects),
@@ -520,13 +294,23 @@ impl Node {
             },
             image: shown,
             end,
+            role: self.raft.role_name(),
             leader: self.raft.leader(),
+            leader_endpoint: self.raft.leader_peer().map(|peer| (peer.host, peer.port)),
             epoch: self.raft.epoch(),
             kraft_version: self.raft.kraft_version().cast_signed(),
             active: matches!(self.leading, Leading::Active { .. }),
         };
         self.committed = committed;
         effects.push(Effect::Publish(Box::new(self.published.clone())));
+    }
+
+    fn quorum_changed(&mut self, now: Now, effects: &mut Vec<Effect>) {
+        if !self.raft.is_leader() {
+            self.refuse_readings(effects);
+        }
+        self.publish_again(effects);
+        self.register_self(now, effects);
     }
 
     /// Shows readers the same image with what is known of the quorum now.

@@ -4,7 +4,7 @@
 use bytes::Bytes;
 
 use crate::raft::{
-    FetchResponse, FetchSnapshotResponse, Input, Output, RaftError, Response, Write,
+    FetchResponse, FetchSnapshotResponse, Input, LeaderHint, Output, RaftError, Response, Write,
 };
 use crate::records::batch::BatchBuilder;
 use crate::storage::{self, Command, Completion, SnapshotChunk};
@@ -30,6 +30,8 @@ pub(super) enum Reading {
     },
     /// Committed batches to replay, from this offset on.
     Replay { from: Offset },
+    /// Nothing any more: leadership was lost, and who asked was told so.
+    Nobody,
 }
 
 /// Which records a fetch gets.
@@ -119,8 +121,11 @@ impl Node {
                 self.written(now, token, effects);
             }
             Completion::LogRestarted { token } => self.written(now, token, effects),
+            Completion::SnapshotPieceKept { id, end } => {
+                self.drive(now, Input::PieceKept { id, end }, effects);
+            }
             Completion::SnapshotReceived { id, outcome } => {
-                Self::snapshot_received(id, outcome, effects);
+                self.snapshot_received(now, id, outcome, effects);
             }
             Completion::LogStartMoved {
                 token,
@@ -191,6 +196,7 @@ impl Node {
                 effects.push(Effect::Reply { ticket, answer });
             }
             Some(Reading::Replay { from }) => self.replay_read(now, from, batches, effects),
+            Some(Reading::Nobody) => {}
             Some(Reading::Snapshot { .. }) | None => {
                 self.halt(
                     format!("the disk completed a read that was not asked: {token:?}"),
@@ -237,6 +243,31 @@ impl Node {
             ticket,
             answer: Answer::Raft(Response::FetchSnapshot(response)),
         });
+    }
+
+    /// Answers the fetches that wait for the disk: this node does not lead any more. What they
+    /// would get may be cut off, and others' records written in its place, before it is read.
+    pub(super) fn refuse_readings(&mut self, effects: &mut Vec<Effect>) {
+        let hint = LeaderHint {
+            epoch: self.raft.epoch(),
+            ..LeaderHint::default()
+        };
+        for reading in self.readings.values_mut() {
+            let fetch = matches!(reading, Reading::Fetch { .. });
+            let waits = fetch.then(|| std::mem::replace(reading, Reading::Nobody));
+            if let Some(Reading::Fetch {
+                ticket,
+                mut response,
+                ..
+            }) = waits
+            {
+                response.error = RaftError::Partition(ErrorCode::NotLeaderOrFollower);
+                response.hint = hint.clone();
+                response.high_watermark = -1;
+                let answer = Answer::Raft(Response::Fetch(response));
+                effects.push(Effect::Reply { ticket, answer });
+            }
+        }
     }
 
     pub(super) fn serve_fetch(

@@ -96,6 +96,12 @@ impl Snapshots {
         self.held.log_bytes = self.held.log_bytes.saturating_add(bytes as u64);
     }
 
+    /// Bytes of the log.
+    #[cfg(test)]
+    pub(super) const fn log_bytes(&self) -> u64 {
+        self.held.log_bytes
+    }
+
     /// Notes that the log was cut.
     pub(super) fn note_truncated(&mut self, bytes: u64) {
         self.held.log_bytes = self.held.log_bytes.saturating_sub(bytes);

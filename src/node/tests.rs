@@ -1,12 +1,15 @@
 //! A node with a disk that a test lets complete: the whole way from request to committed reply.
 
 mod cleaning;
+mod following;
 mod leading;
+mod limits;
 mod loading;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use bytes::Bytes;
 use kafka_protocol::messages::{
     BrokerId, BrokerRegistrationRequest, ControllerRegistrationRequest, broker_registration_request,
 };
@@ -14,11 +17,15 @@ use kafka_protocol::protocol::StrBytes;
 
 use super::*;
 use crate::controller::{Context, Reply, Request as Asked};
-use crate::raft::{Boot, FetchRequest, QuorumState, RaftConfig, Request as Raft0, VoterNode};
+use crate::image::Image;
+use crate::raft::{
+    self, Boot, FetchRequest, FetchResponse, FetchSnapshotResponse, Peer, QuorumState, RaftConfig,
+    Request as Raft0, VoterNode,
+};
 use crate::records::rpc::BrokerHeartbeatRequest;
 use crate::records::{FeatureLevelRecord, Record};
-use crate::storage::{HeldSnapshot, SnapshotOrder};
-use crate::types::{OffsetAndEpoch, ReplicaKey, Timestamp, Uuid};
+use crate::storage::{Completion, HeldSnapshot, SnapshotOrder};
+use crate::types::{NodeId, OffsetAndEpoch, ReplicaKey, Ticket, Uuid};
 
 const CLUSTER: &str = "MkU3OEVBNTcwNTJENDM2Qg";
 const INCARNATION: Uuid = Uuid::from_u128(0x1111);
@@ -37,6 +44,8 @@ struct Bench {
     starts: Vec<OffsetAndEpoch>,
     /// Snapshots to be loaded.
     loads: Vec<OffsetAndEpoch>,
+    /// Whom this node asked to register it.
+    registrations: Vec<Peer>,
     tickets: u64,
 }
 
@@ -65,6 +74,40 @@ fn settings() -> Settings {
         static_configs: BTreeMap::new(),
         supported_features: BTreeMap::new(),
         static_voters: BTreeSet::new(),
+    }
+}
+
+/// Node 1 where node `voter` is the only voter.
+fn raft_config(voter: NodeId) -> RaftConfig {
+    let node = ReplicaKey {
+        id: NodeId(1),
+        directory: Uuid::from_u128(7),
+    };
+    let endpoints = vec![("CONTROLLER".to_owned(), "localhost".to_owned(), 9093)];
+    let voter = VoterNode {
+        key: ReplicaKey {
+            id: voter,
+            directory: Uuid::nil(),
+        },
+        endpoints: endpoints.clone(),
+        kraft_versions: (0, 0),
+    };
+    RaftConfig {
+        node,
+        cluster_id: CLUSTER.to_owned(),
+        endpoints,
+        election_timeout_ms: 1_000,
+        fetch_timeout_ms: 2_000,
+        election_backoff_ms_max: 1_000,
+        static_voters: vec![voter],
+        bootstrap: Vec::new(),
+        request_timeout_ms: 2_000,
+        retry_backoff_ms: 20,
+        fetch_bytes_max: 1 << 20,
+        snapshot_bytes_max: 1 << 20,
+        auto_join: false,
+        kraft_versions: (0, 1),
+        seed: 1,
     }
 }
 
@@ -111,36 +154,7 @@ impl Bench {
         retention: RetentionRules,
         voter: NodeId,
     ) -> Self {
-        let node = ReplicaKey {
-            id: NodeId(1),
-            directory: Uuid::from_u128(7),
-        };
-        let endpoints = vec![("CONTROLLER".to_owned(), "localhost".to_owned(), 9093)];
-        let voter = VoterNode {
-            key: ReplicaKey {
-                id: voter,
-                directory: Uuid::nil(),
-            },
-            endpoints: endpoints.clone(),
-            kraft_versions: (0, 0),
-        };
-        let config = RaftConfig {
-            node,
-            cluster_id: CLUSTER.to_owned(),
-            endpoints,
-            election_timeout_ms: 1_000,
-            fetch_timeout_ms: 2_000,
-            election_backoff_ms_max: 1_000,
-            static_voters: vec![voter],
-            bootstrap: Vec::new(),
-            request_timeout_ms: 2_000,
-            retry_backoff_ms: 20,
-            fetch_bytes_max: 1 << 20,
-            snapshot_bytes_max: 1 << 20,
-            auto_join: false,
-            kraft_versions: (0, 1),
-            seed: 1,
-        };
+        let config = raft_config(voter);
         let boot = Boot {
             quorum_state,
             log_end: log.last().map_or(Offset::ZERO, |(_, end, _)| *end),
@@ -176,6 +190,7 @@ impl Bench {
             snapshots: Vec::new(),
             starts: Vec::new(),
             loads: Vec::new(),
+            registrations: Vec::new(),
             tickets: 0,
         };
         bench.step(Event::WakeUp);
@@ -190,13 +205,21 @@ impl Bench {
         bench
     }
 
-    fn step(&mut self, event: Event) {
-        let now = Now {
+    fn now(&self) -> Now {
+        Now {
             instant: Instant(self.ms),
             wall: Timestamp(1_000_000 + self.ms as i64),
-        };
+        }
+    }
+
+    fn step(&mut self, event: Event) {
+        let now = self.now();
         let mut effects = Vec::new();
         self.node.step(now, event, &mut effects);
+        self.take(effects);
+    }
+
+    fn take(&mut self, effects: Vec<Effect>) {
         for effect in effects {
             match effect {
                 Effect::Reply { ticket, answer } => {
@@ -208,6 +231,7 @@ impl Bench {
                 Effect::Halt { reason, .. } => self.halted = Some(reason),
                 Effect::LoadSnapshot(id) => self.loads.push(id),
                 Effect::Stopped => {}
+                Effect::Register { to, .. } => self.registrations.push(to),
                 Effect::Send { .. } | Effect::Hangup(_) | Effect::KeepOpen(_) => {}
             }
         }
@@ -531,73 +555,4 @@ fn an_observer_is_served_from_memory_what_is_not_yet_durable_and_not_told_it_is_
         }
         other => panic!("not served: {other:?}"),
     }
-}
-
-#[test]
-fn a_request_that_waited_too_long_is_refused_at_once_and_not_when_the_disk_is_done() {
-    let mut bench = Bench::active();
-    bench.register(2, 0xb);
-    let request = Request::Controller {
-        version: 0,
-        context: Context::default(),
-        request: Asked::BrokerHeartbeat(BrokerHeartbeatRequest::default()),
-    };
-    bench.ms += 10_000;
-    bench.step(Event::Request {
-        ticket: Ticket(900),
-        arrived: Instant(0),
-        request: Box::new(request),
-    });
-    let code = bench.reply(Ticket(900)).as_ref().unwrap_err().code;
-    assert_eq!(code, ErrorCode::RequestTimedOut);
-}
-
-#[test]
-fn replies_that_wait_for_a_disk_that_hangs_are_bounded() {
-    let mut bench = Bench::active();
-    bench.register(2, 0xb);
-    let first = bench.heartbeat(2, 0, 0, false);
-    let waiting = |bench: &Bench| !bench.replies.contains_key(&Ticket(bench.tickets));
-    assert!(waiting(&bench));
-    while waiting(&bench) {
-        bench.heartbeat(2, 0, 0, false);
-        assert!(bench.tickets < 20_000);
-    }
-    let last = Ticket(bench.tickets);
-    let code = bench.reply(last).as_ref().unwrap_err().code;
-    assert_eq!(code, ErrorCode::RequestTimedOut);
-    bench.settle();
-    assert!(bench.replies.contains_key(&first));
-}
-
-#[test]
-fn a_flood_of_fetches_of_old_records_does_not_fill_the_queue_of_the_disk() {
-    let old = Bench::active();
-    let state = QuorumState {
-        epoch: Epoch(1),
-        leader: Some(NodeId(1)),
-        ..QuorumState::default()
-    };
-    let mut bench = Bench::from_log(old.log, Some(state));
-    while !bench.published.active {
-        bench.settle();
-        bench.ms = bench.node.next_wakeup().0.max(bench.ms + 1);
-        bench.step(Event::WakeUp);
-    }
-    bench.settle();
-    for ticket in 1..=2_000 {
-        bench.fetch(Ticket(1_000 + ticket), 0, Offset::ZERO);
-    }
-    assert_eq!(bench.pending.len(), serve::READINGS_MAX);
-    assert_eq!(bench.replies.len(), 2_000 - serve::READINGS_MAX);
-    bench.settle();
-    assert_eq!(bench.replies.len(), 2_000);
-}
-
-#[test]
-fn a_failed_write_halts_the_node() {
-    let mut bench = Bench::active();
-    bench.register(2, 0xb);
-    bench.step(Event::Disk(Completion::Failed("disk full".to_owned())));
-    assert_eq!(bench.halted.as_deref(), Some("disk full"));
 }

@@ -86,8 +86,9 @@ impl Raft {
         }
     }
 
-    /// Where the leader is asked.
-    fn leader_peer(&self) -> Option<Peer> {
+    /// Where the leader is asked, if it is another node that this node follows.
+    #[must_use]
+    pub fn leader_peer(&self) -> Option<Peer> {
         let Role::Follower(role) = &self.role else {
             return None;
         };

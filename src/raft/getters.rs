@@ -30,6 +30,12 @@ impl Raft {
         self.role.leader(self.config.node.id)
     }
 
+    /// Whether this node leads the epoch, with or without what is committed before known.
+    #[must_use]
+    pub fn is_leader(&self) -> bool {
+        matches!(self.role, Role::Leader(_))
+    }
+
     /// The epoch that this node leads with everything before its first own record committed:
     /// only then may it propose.
     #[must_use]

@@ -191,6 +191,7 @@ impl Core {
                 }
                 Effect::Disk(command) => self.disk.submit(command),
                 Effect::Send { call, to, ask } => self.peers.send(call, &to, ask),
+                Effect::Register { .. } => {}
                 Effect::Hangup(name) => self.peers.hangup(name),
                 Effect::KeepOpen(peers) => self.peers.keep_open(&peers),
                 Effect::LoadSnapshot(id) => self.loader.begin(id),

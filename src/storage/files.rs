@@ -7,6 +7,7 @@
 mod retired;
 #[cfg(test)]
 mod tests;
+mod threads;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
@@ -20,7 +21,7 @@ use super::fault::{FaultKind, Result, StorageFault};
 use super::lock::DirLock;
 use super::log::clean::Retired;
 use super::log::{Limits, Log, remove_producer_snapshots_above};
-use super::pace::{Stop, pace};
+use super::pace::pace;
 use super::quorum_state::{self, QUORUM_STATE_FILE};
 use super::recovery::{self, OpenOptions};
 use super::segment::LogReader;
@@ -31,6 +32,7 @@ use super::{
 };
 use crate::types::{Epoch, OffsetAndEpoch, Token};
 use retired::RetiredFiles;
+use threads::{SnapshotThread, spawn};
 
 /// Commands that may wait before [`Disk::submit`] blocks.
 const COMMANDS_MAX: usize = 4096;
@@ -147,17 +149,6 @@ impl Disk {
     }
 }
 
-fn spawn(
-    name: &str,
-    dir: &std::path::Path,
-    body: impl FnOnce() + Send + 'static,
-) -> Result<JoinHandle<()>> {
-    std::thread::Builder::new()
-        .name(name.to_owned())
-        .spawn(body)
-        .map_err(|error| StorageFault::io("start the thread for", dir, &error))
-}
-
 /// The clock by which this thread paces its syncs; nothing else hangs on it.
 #[expect(
     clippy::disallowed_methods,
@@ -264,23 +255,6 @@ impl Reads {
         match SnapshotFile::open_if_present(&snapshot::path(&self.options.dir, id))? {
             Some(file) => file.read(position, max_bytes),
             None => Ok(SnapshotChunk::NotFound),
-        }
-    }
-}
-
-/// A snapshot being written. Dropping it gives the snapshot up and waits for the thread, which so
-/// never touches a directory that is not locked any more.
-#[derive(Debug)]
-struct SnapshotThread {
-    stop: Option<Stop>,
-    thread: Option<JoinHandle<()>>,
-}
-
-impl Drop for SnapshotThread {
-    fn drop(&mut self) {
-        self.stop = None;
-        if let Some(thread) = self.thread.take() {
-            drop(thread.join());
         }
     }
 }
@@ -486,7 +460,9 @@ impl Writer {
         let id = piece.id;
         let received = match Receiving::take(&dir, under_way, piece)? {
             Received::Part(part) => {
+                let end = part.bytes();
                 self.receiving = Some(part);
+                self.teller.tell(Completion::SnapshotPieceKept { id, end });
                 return Ok(());
             }
             Received::Misfit(sentence) => {

@@ -104,8 +104,8 @@ pub enum Command {
         at: OffsetAndEpoch,
     },
     /// Take a piece of another node's snapshot. The last one completes with `SnapshotReceived` once
-    /// the whole is durable under its name, a piece that does not fit at once; the others complete
-    /// with nothing.
+    /// the whole is durable under its name, a piece that does not fit at once; each other with
+    /// `SnapshotPieceKept` when it is written, and lost if the process ends before the last.
     ReceiveSnapshot(SnapshotPiece),
     /// Read whole batches from the one that holds `from`. Completes with `Read`.
     Read {
@@ -161,6 +161,13 @@ pub enum Completion {
     LogRestarted {
         /// The command's token.
         token: Token,
+    },
+    /// A piece of another node's snapshot is in its file, and the next may come.
+    SnapshotPieceKept {
+        /// Of which one.
+        id: OffsetAndEpoch,
+        /// End of what is there, exclusive, in bytes.
+        end: u64,
     },
     /// Another node's snapshot came in: it is durable, or, with a sentence, no good.
     SnapshotReceived {

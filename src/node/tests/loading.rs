@@ -2,7 +2,6 @@
 
 use super::*;
 use crate::raft::BeginQuorumEpochRequest;
-use crate::storage::SnapshotPiece;
 
 fn id(offset: i64, epoch: i32) -> OffsetAndEpoch {
     OffsetAndEpoch {
@@ -31,7 +30,7 @@ fn loaded(id: OffsetAndEpoch, brokers: &[i32]) -> Box<Loaded> {
 
 impl Bench {
     /// Node 1 follows node 9 in this epoch.
-    fn follow(&mut self, epoch: i32) {
+    pub(super) fn follow(&mut self, epoch: i32) {
         let request = Request::Raft {
             listener: Arc::from("CONTROLLER"),
             request: Raft0::BeginQuorumEpoch(BeginQuorumEpochRequest {
@@ -51,6 +50,14 @@ impl Bench {
         assert_eq!(self.node.raft().role_name(), "observer");
     }
 
+    /// As if consensus had asked for it.
+    pub(super) fn output(&mut self, output: Output) {
+        let now = self.now();
+        let mut effects = Vec::new();
+        self.node.execute(now, vec![output], &mut effects);
+        self.take(effects);
+    }
+
     fn load(&mut self, loaded: Box<Loaded>) {
         self.step(Event::SnapshotLoaded(Ok(loaded)));
     }
@@ -66,22 +73,23 @@ fn an_observer_takes_the_image_over_and_its_log_begins_behind_the_snapshot() {
     assert!(own > Offset::ZERO && own < Offset(500));
 
     // Piece by piece to the disk, then to the shell.
-    let piece = |position| SnapshotPiece {
-        id: id(500, 4),
-        position,
-        bytes: Bytes::from_static(b"half"),
-        size: 8,
-    };
     for position in [0, 4] {
-        bench.step(Event::SnapshotPiece(piece(position)));
+        bench.output(Output::KeepPiece {
+            id: id(500, 4),
+            position,
+            bytes: Bytes::from_static(b"half"),
+            size: 8,
+        });
     }
     let given = std::mem::take(&mut bench.pending);
-    assert_eq!(given.len(), 2);
-    assert!(
-        given
-            .iter()
-            .all(|it| matches!(it, Command::ReceiveSnapshot(_)))
-    );
+    let positions: Vec<_> = given
+        .iter()
+        .map(|it| match it {
+            Command::ReceiveSnapshot(piece) => (piece.position, piece.size),
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    assert_eq!(positions, [(0, 8), (4, 8)]);
     let expected = loaded(id(500, 4), &[2, 3]);
     bench.step(Event::Disk(Completion::SnapshotReceived {
         id: id(500, 4),
@@ -104,13 +112,9 @@ fn an_observer_takes_the_image_over_and_its_log_begins_behind_the_snapshot() {
     assert_eq!(raft.newest_snapshot(), Some(id(500, 4)));
     assert_eq!(bench.halted, None);
 
-    // Again, an older one, and pieces of either: nothing happens.
+    // Again, and an older one: nothing happens.
     for again in [id(500, 4), id(400, 4)] {
         bench.load(loaded(again, &[5]));
-        bench.step(Event::SnapshotPiece(SnapshotPiece {
-            id: again,
-            ..piece(0)
-        }));
     }
     assert!(bench.pending.is_empty());
     assert_eq!(bench.published.image, image);

@@ -453,10 +453,21 @@ fn pieces(bytes: &[u8], id: OffsetAndEpoch, each: usize) -> Vec<SnapshotPiece> {
     chunks.map(piece).collect()
 }
 
-fn received(running: &Running) -> std::result::Result<HeldSnapshot, String> {
+/// How far a piece that is not the last reaches.
+fn kept(running: &Running) -> u64 {
     match running.next() {
-        Completion::SnapshotReceived { outcome, .. } => outcome,
+        Completion::SnapshotPieceKept { end, .. } => end,
         other => panic!("{other:?}"),
+    }
+}
+
+fn received(running: &Running) -> std::result::Result<HeldSnapshot, String> {
+    loop {
+        match running.next() {
+            Completion::SnapshotPieceKept { .. } => {}
+            Completion::SnapshotReceived { outcome, .. } => return outcome,
+            other => panic!("{other:?}"),
+        }
     }
 }
 
@@ -464,9 +475,8 @@ fn received(running: &Running) -> std::result::Result<HeldSnapshot, String> {
 #[test]
 fn a_fetched_snapshot_gets_its_name_when_it_is_whole_and_the_log_begins_anew_behind_it() {
     let source = fresh();
-    source.append(0);
-    source.append(1);
-    for _ in 0..2 {
+    for offset in [0, 1] {
+        source.append(offset);
         source.next();
     }
     written(&source, 2);
@@ -504,7 +514,14 @@ fn a_fetched_snapshot_gets_its_name_when_it_is_whole_and_the_log_begins_anew_beh
     );
     assert!(!snapshot::path(&partition, at).exists());
 
-    pieces(&good, at, 50).into_iter().for_each(give);
+    for piece in pieces(&good, at, 50) {
+        let end = piece.position + piece.bytes.len() as u64;
+        let last = end == piece.size;
+        give(piece);
+        if !last {
+            assert_eq!(kept(&running), end);
+        }
+    }
     let held = received(&running).unwrap();
     assert_eq!((held.id, held.bytes), (at, good.len() as u64));
     assert_eq!(std::fs::read(snapshot::path(&partition, at)).unwrap(), good);

@@ -68,6 +68,11 @@ impl Receiving {
         })
     }
 
+    /// How many bytes are there.
+    pub(crate) const fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
     fn begin(dir: &Path, id: OffsetAndEpoch) -> Result<Self> {
         // Not the name under which an own snapshot of the same id would be written meanwhile.
         let part = dir.join(checkpoint_name(id).replace(".checkpoint", "-fetched.checkpoint.part"));
