@@ -37,7 +37,7 @@
 //!
 //! # Not here yet
 //!
-//! HTTP and metrics (in `observe`), outgoing connections to other voters, TLS and SASL:
+//! HTTP and metrics (in `observe`), TLS and SASL:
 //! the rooms and files for them come with the work. README says what that means for operators.
 
 // A stdout that is closed or full is an answer, not a panic: `cli::report` prints.

@@ -6,6 +6,8 @@
 //!              frame      api_table: one row an API -> shape check, decoder, refusal
 //! ```
 //!
+//! The other way round, `peer` has the connections over which this node asks other controllers.
+//!
 //! Nothing that a peer sends reaches `kafka-protocol` before its shape is checked, allocates by a
 //! count that was only announced, or panics. A peer that sends garbage loses its connection and
 //! costs one counted warning.

@@ -138,8 +138,8 @@ where
     }
 }
 
-/// Every request, its shape, and the versions that `kafka-protocol` knows.
-macro_rules! every_request {
+/// Every message, its shape, and the versions that `kafka-protocol` knows.
+macro_rules! every_message {
     ($then:ident($($argument:expr),*)) => {
         $then::<m::FetchRequest>(&shapes::FETCH, 4..=18, $($argument),*);
         $then::<m::ApiVersionsRequest>(&shapes::API_VERSIONS, 0..=4, $($argument),*);
@@ -170,6 +170,16 @@ macro_rules! every_request {
         $then::<m::AddRaftVoterRequest>(&shapes::ADD_RAFT_VOTER, 0..=0, $($argument),*);
         $then::<m::RemoveRaftVoterRequest>(&shapes::REMOVE_RAFT_VOTER, 0..=0, $($argument),*);
         $then::<m::UpdateRaftVoterRequest>(&shapes::UPDATE_RAFT_VOTER, 0..=0, $($argument),*);
+        $then::<m::FetchResponse>(&shapes::FETCH_ANSWER, 4..=18, $($argument),*);
+        $then::<m::FetchSnapshotResponse>(&shapes::FETCH_SNAPSHOT_ANSWER, 0..=1, $($argument),*);
+        $then::<m::VoteResponse>(&shapes::VOTE_ANSWER, 0..=2, $($argument),*);
+        $then::<m::BeginQuorumEpochResponse>(
+            &shapes::QUORUM_EPOCH_ANSWER, 0..=1, $($argument),*);
+        $then::<m::EndQuorumEpochResponse>(&shapes::QUORUM_EPOCH_ANSWER, 0..=1, $($argument),*);
+        $then::<m::ApiVersionsResponse>(&shapes::API_VERSIONS_ANSWER, 0..=4, $($argument),*);
+        $then::<m::AddRaftVoterResponse>(&shapes::CHANGE_VOTER_ANSWER, 0..=0, $($argument),*);
+        $then::<m::RemoveRaftVoterResponse>(&shapes::CHANGE_VOTER_ANSWER, 0..=0, $($argument),*);
+        $then::<m::UpdateRaftVoterResponse>(&shapes::UPDATE_VOTER_ANSWER, 0..=0, $($argument),*);
     };
 }
 
@@ -201,7 +211,7 @@ proptest! {
 
     #[test]
     fn kafka_protocol_reads_what_the_shapes_describe(seed: u64) {
-        every_request!(agrees(seed));
+        every_message!(agrees(seed));
     }
 
     #[test]
@@ -209,7 +219,7 @@ proptest! {
         noise in proptest::collection::vec(any::<u8>(), 0..64),
         seed: u64,
     ) {
-        every_request!(survives(&noise, seed));
+        every_message!(survives(&noise, seed));
     }
 }
 
@@ -321,7 +331,7 @@ fn nesting_is_bounded_by_the_table() {
         drop(M::default());
         assert!(depth(Kind::Struct(shape.fields)) <= 4);
     }
-    every_request!(shallow());
+    every_message!(shallow());
 }
 
 #[test]

@@ -3,6 +3,7 @@
 //! requests of APIs that are not served) goes through `kafka-protocol` the same way.
 
 mod fuzz_tests;
+mod peer_tests;
 #[path = "../../protocol-tests/traffic/recording.rs"]
 mod recording;
 

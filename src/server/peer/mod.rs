@@ -191,4 +191,7 @@ impl std::fmt::Debug for Peers {
 }
 
 #[cfg(test)]
+pub(super) mod link_tests;
+
+#[cfg(test)]
 mod tests;

@@ -33,11 +33,11 @@ fn samples() -> BTreeMap<(i16, i16, i16), Vec<Bytes>> {
 }
 
 /// A frame with one to four changes: cut, grown, flipped, or with numbers that like to be counts.
-fn changed(frame: &Bytes, draw: &mut SplitMix) -> Vec<u8> {
+/// The first `kept` bytes stay most of the time, else little else would be met.
+pub(super) fn changed(frame: &Bytes, kept: u64, draw: &mut SplitMix) -> Vec<u8> {
     let mut bytes = frame.to_vec();
     for _ in 0..=draw.below(4) {
-        // The API and its version stay most of the time, else little else would be met.
-        let from = if draw.below(16) == 0 { 0 } else { 8 };
+        let from = if draw.below(16) == 0 { 0 } else { kept };
         let end = bytes.len() as u64;
         if end <= from {
             return bytes;
@@ -74,7 +74,7 @@ fn changed_requests_are_read_or_refused_and_never_cost_more_than_their_bytes() {
         for (index, frame) in frames.iter().enumerate() {
             for copy in 0..COPIES {
                 let seed = (copy << 8) + index as u64;
-                let bytes = Bytes::from(changed(frame, &mut SplitMix::new(seed)));
+                let bytes = Bytes::from(changed(frame, 8, &mut SplitMix::new(seed)));
                 let _at = Place(format!("{kind:?}, seed {seed}: {bytes:02x?}"));
                 let length = bytes.len();
                 match at.dispatch.weigh(&bytes) {

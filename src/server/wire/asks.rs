@@ -92,14 +92,14 @@ pub(crate) const fn api_of(ask: &Ask) -> Option<Api> {
 /// [`CallFault::Unsupported`]: this version cannot carry it.
 pub(crate) fn encode(ask: &Ask, version: i16, out: &mut BytesMut) -> Result<(), CallFault> {
     match ask {
-        Ask::Versions => api_versions(version, out),
+        Ask::Versions => put_own(&api_versions(), version, out),
         Ask::Raft(Request::Vote(ask)) if ask.pre_vote && version < 2 => Err(CallFault::Unsupported),
         Ask::Raft(Request::Vote(ask)) => put(&vote(ask, version), version, out),
         Ask::Raft(Request::BeginQuorumEpoch(ask)) => put(&begin(ask, version), version, out),
         Ask::Raft(Request::EndQuorumEpoch(ask)) => put(&end(ask, version), version, out),
         Ask::Raft(Request::Fetch(ask)) => put(&fetch(ask, version), version, out),
         Ask::Raft(Request::FetchSnapshot(ask)) => put(&fetch_snapshot(ask, version), version, out),
-        Ask::Raft(Request::AddVoter(ask)) => add_voter(ask, version, out),
+        Ask::Raft(Request::AddVoter(ask)) => put_own(&add_voter(ask, version), version, out),
         Ask::Raft(Request::RemoveVoter(ask)) => put(&remove_voter(ask), version, out),
         Ask::Raft(Request::UpdateVoter(ask)) => put(&update_voter(ask), version, out),
         Ask::Raft(Request::DescribeQuorum(_)) => Err(CallFault::Unsupported),
@@ -112,18 +112,21 @@ fn put(message: &impl Encodable, version: i16, out: &mut BytesMut) -> Result<(),
     encoded.map_err(|_| CallFault::Unsupported)
 }
 
-/// ApiVersions (18).
-pub(crate) fn api_versions(version: i16, out: &mut BytesMut) -> Result<(), CallFault> {
-    let request = rpc::ApiVersionsRequest {
-        client_software_name: "kraftd".to_owned(),
-        client_software_version: env!("CARGO_PKG_VERSION").to_owned(),
-        ..Default::default()
-    };
+fn put_own(message: &impl Message, version: i16, out: &mut BytesMut) -> Result<(), CallFault> {
     let mut body = Vec::new();
-    let encoded = request.encode(&mut body, version);
+    let encoded = message.encode(&mut body, version);
     encoded.map_err(|_| CallFault::Unsupported)?;
     out.put_slice(&body);
     Ok(())
+}
+
+/// ApiVersions (18).
+fn api_versions() -> rpc::ApiVersionsRequest {
+    rpc::ApiVersionsRequest {
+        client_software_name: "kraftd".to_owned(),
+        client_software_version: env!("CARGO_PKG_VERSION").to_owned(),
+        ..Default::default()
+    }
 }
 
 fn cluster(id: Option<&String>) -> Option<StrBytes> {
@@ -264,34 +267,24 @@ fn fetch_snapshot(ask: &raft::FetchSnapshotRequest, version: i16) -> m::FetchSna
 }
 
 /// AddRaftVoter (80). Below version 1 the answer always waits for the commit.
-fn add_voter(
-    ask: &raft::AddVoterRequest,
-    version: i16,
-    out: &mut BytesMut,
-) -> Result<(), CallFault> {
-    use kafka_protocol::messages::add_raft_voter_request::Listener;
-
-    let listeners = ask.endpoints.iter().map(|(name, host, port)| {
-        Listener::default()
-            .with_name(text(name))
-            .with_host(text(host))
-            .with_port(*port)
-    });
-    let message = m::AddRaftVoterRequest::default()
-        .with_cluster_id(cluster(ask.cluster_id.as_ref()))
-        .with_timeout_ms(ask.timeout_ms)
-        .with_voter_id(ask.voter.id.0)
-        .with_voter_directory_id(ask.voter.directory)
-        .with_listeners(listeners.collect());
-    put(&message, 0, out)?;
-    if version >= 1 {
-        // The flag stands between the fields of version 0 and the count of tagged fields, which is
-        // one byte: there are none.
-        out.truncate(out.len() - 1);
-        out.put_u8(u8::from(ask.ack_when_committed));
-        out.put_u8(0);
+fn add_voter(ask: &raft::AddVoterRequest, version: i16) -> rpc::AddRaftVoterRequest {
+    let listeners = ask.endpoints.iter();
+    rpc::AddRaftVoterRequest {
+        cluster_id: ask.cluster_id.clone(),
+        timeout_ms: ask.timeout_ms,
+        voter_id: ask.voter.id.0,
+        voter_directory_id: ask.voter.directory,
+        listeners: listeners
+            .map(|(name, host, port)| rpc::RaftVoterListener {
+                name: name.clone(),
+                host: host.clone(),
+                port: *port,
+                ..Default::default()
+            })
+            .collect(),
+        ack_when_committed: version < 1 || ask.ack_when_committed,
+        ..Default::default()
     }
-    Ok(())
 }
 
 fn remove_voter(ask: &raft::RemoveVoterRequest) -> m::RemoveRaftVoterRequest {

@@ -98,7 +98,7 @@ async fn an_idle_connection_is_closed_unless_it_is_kept() {
     let mut serving = server.welcome().await;
     serving.grant().await;
     client.found().await;
-    client.answer().await;
+    assert!(is_granted(client.answer().await.1));
     serving.closed().await;
     client.assert_quiet();
 
@@ -129,7 +129,7 @@ async fn a_name_is_resolved_anew_for_every_connection() {
     let mut serving = first.welcome().await;
     serving.grant().await;
     client.found().await;
-    client.answer().await;
+    assert!(is_granted(client.answer().await.1));
     drop(serving);
     client.lost().await;
     client.ask(2, &peer, vote(false));
