@@ -15,6 +15,7 @@ mod live;
 mod normal;
 mod odd_logs;
 mod quorum;
+mod quorum_tools;
 mod shown;
 mod snapshots;
 mod state;

@@ -7,11 +7,23 @@ use crate::harness::Setup;
 /// Replaces what differs from run to run by a name in angle brackets.
 pub(crate) struct Normal {
     rules: Vec<(Regex, &'static str)>,
-    ports: [(String, &'static str); 2],
+    ports: Vec<(String, &'static str)>,
 }
 
 impl Normal {
     pub(crate) fn new(setup: &Setup) -> Self {
+        let ports = [
+            (setup.controller_port.to_string(), "<controller>"),
+            (setup.broker_port.to_string(), "<broker>"),
+        ];
+        Self {
+            ports: ports.to_vec(),
+            ..Self::without_ports()
+        }
+    }
+
+    /// Only what differs in every cluster.
+    pub(crate) fn without_ports() -> Self {
         let rules = [
             (r"\b\d{4}-\d\d-\d\dT[0-9:.]+Z(\[UTC\])?", "<time>"),
             (r"\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}\]", "[<time>]"),
@@ -23,10 +35,7 @@ impl Normal {
             rules: rules
                 .map(|(rule, to)| (Regex::new(rule).expect("a regex"), to))
                 .to_vec(),
-            ports: [
-                (setup.controller_port.to_string(), "<controller>"),
-                (setup.broker_port.to_string(), "<broker>"),
-            ],
+            ports: Vec::new(),
         }
     }
 

@@ -97,6 +97,16 @@ impl Quorum {
         id
     }
 
+    /// Adds a controller that is no voter; it is neither formatted nor started.
+    pub(crate) fn add_observer(&mut self, kind: Kind) -> i32 {
+        self.add_member(kind, false)
+    }
+
+    /// Adds a line to the file of every controller that is formatted or started from now on.
+    pub(crate) fn add_line(&mut self, line: &str) {
+        self.lines.push(line.to_owned());
+    }
+
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.dir.path().join(name)
     }
@@ -139,9 +149,9 @@ impl Quorum {
         format!("localhost:{}", self.broker_port)
     }
 
-    /// How everybody finds the quorum.
-    fn quorum_line(&self) -> String {
-        if self.voters == Voters::Dynamic {
+    /// How voters, or others, find the quorum.
+    fn quorum_line(&self, for_voter: bool) -> String {
+        if self.voters == Voters::Dynamic || !for_voter {
             let known = self.controller_addresses();
             return format!("controller.quorum.bootstrap.servers={known}");
         }
@@ -153,7 +163,7 @@ impl Quorum {
     }
 
     /// Writes a controller's file and gives its path.
-    fn config(&self, id: i32) -> PathBuf {
+    pub(crate) fn config(&self, id: i32) -> PathBuf {
         let member = self.member(id);
         let own = [
             "process.roles=controller".to_owned(),
@@ -164,7 +174,7 @@ impl Quorum {
                 "advertised.listeners=CONTROLLER://localhost:{}",
                 member.proxy
             ),
-            self.quorum_line(),
+            self.quorum_line(member.is_voter),
             format!("log.dirs={}", self.log_dir(id).display()),
         ];
         let path = self.path(&format!("controller-{id}.properties"));
@@ -186,9 +196,9 @@ impl Quorum {
             .collect();
         let initial = initial.join(",");
         let voters: &[&str] = match (self.voters, member.is_voter) {
-            (Voters::Static, _) => &[],
+            (Voters::Static, true) => &[],
             (Voters::Dynamic, true) => &["--initial-controllers", &initial],
-            (Voters::Dynamic, false) => &["--no-initial-controllers"],
+            (_, false) => &["--no-initial-controllers"],
         };
         let args = [&["format", "-c", &config, "-t", CLUSTER_ID], voters, more].concat();
         let ended = storage(member.kind, &args);
@@ -330,8 +340,12 @@ impl Quorum {
             if target < 0 {
                 target = view.high_watermark;
             }
-            let ends: BTreeMap<i32, i64> =
-                view.voters.iter().chain(&view.observers).copied().collect();
+            // A node that lost its disk is told of twice for some minutes, as the old one too.
+            let mut ends: BTreeMap<i32, i64> = BTreeMap::new();
+            for (id, end) in view.voters.iter().chain(&view.observers) {
+                let known = ends.entry(*id).or_insert(*end);
+                *known = (*known).max(*end);
+            }
             let is_there = |id: &i32| ends.get(id).is_some_and(|end| *end >= target);
             target >= 0 && view.high_watermark >= target && running.iter().all(is_there)
         });
@@ -359,7 +373,7 @@ impl Quorum {
             format!("node.id={BROKER}"),
             "controller.listener.names=CONTROLLER".to_owned(),
             format!("listeners=PLAINTEXT://{}", self.broker_address()),
-            self.quorum_line(),
+            self.quorum_line(true),
             // A request to a controller that stands still is given up in time.
             "controller.socket.timeout.ms=3000".to_owned(),
             "socket.connection.setup.timeout.ms=2000".to_owned(),
