@@ -23,6 +23,14 @@
 //!    '---- a newer epoch, from any role
 //! ```
 //!
+//! A leader resigns at a shutdown, when too few voters fetch (`contact.rs`), and when a committed
+//! voter set is without it (`change.rs`). A follower becomes prospective before its timer fires
+//! when nobody is at the other end of its connection to the leader (`haste.rs`).
+//!
+//! What a role has to ask of others is looked at after every call (`dial.rs`): one question at a
+//! time for each of them ([`Output::Send`]), given up by the core's own clock (`calls.rs`). A driver
+//! answers each with [`Input::Answered`]; whatever comes too late is ignored.
+//!
 //! The laws that hold after every call are in `check.rs`. One law has no formula: *a leader never
 //! leads the same epoch twice*. It serves records before they are durable (so do Kafka's own), and
 //! a crash may take them back; the next epoch is what tells the replicas that have them.
