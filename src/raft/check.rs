@@ -3,7 +3,7 @@
 //! ```text
 //! start <= newest snapshot's end (if any) <= commit (if known)
 //! start > 0                         only with a snapshot that holds what lies below
-//! commit <= end                     commit <= durable end, if this node is the only voter
+//! commit <= end                     commit <= durable end, if this node leads as the only voter
 //! durable end <= end                what was handed to the disk is not yet on it
 //! epoch, start, commit             never move back
 //! durable end                       moves back only to the log's end: when the log begins anew,

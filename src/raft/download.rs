@@ -10,7 +10,7 @@ use super::input::{Ask, FetchSnapshotRequest, Request, Told};
 use super::machine::{Raft, Turn};
 use super::output::{Output, Peer, PeerName, RaftError};
 use super::roles::Role;
-use crate::types::{ErrorCode, NodeId, Offset, OffsetAndEpoch};
+use crate::types::{ErrorCode, Instant, NodeId, Offset, OffsetAndEpoch};
 
 /// No snapshot of metadata comes near this size: 64 GiB.
 const SNAPSHOT_BYTES_MAX: u64 = 1 << 36;
@@ -32,8 +32,40 @@ enum Stage {
     Kept(u64),
     /// A piece that ends there is on its way to the disk.
     Keeping(u64),
-    /// All bytes were given to the disk: the snapshot is being loaded.
-    Loading,
+    /// All bytes were given to the disk: the snapshot is being loaded. That may take longer than a
+    /// leader waits for a voter, so a byte is asked for now and then: from then on, or at once.
+    Loading(Option<Instant>),
+}
+
+impl Download {
+    /// When something here changes by time alone.
+    pub(super) fn deadline(&self) -> Instant {
+        match self.stage {
+            Stage::Loading(Some(at)) => at,
+            Stage::Kept(_) | Stage::Keeping(_) | Stage::Loading(None) => Instant::NEVER,
+        }
+    }
+
+    /// Forgets a wait that is over.
+    pub(super) fn wake(&mut self, now: Instant) {
+        if let Stage::Loading(at) = &mut self.stage {
+            at.take_if(|at| *at <= now);
+        }
+    }
+
+    fn loading(self, touch_at: Instant) -> Self {
+        let stage = Stage::Loading(Some(touch_at));
+        Self { stage, ..self }
+    }
+
+    /// Where the next piece begins, if it is time for one.
+    fn next_piece(&self) -> Option<u64> {
+        match self.stage {
+            Stage::Kept(position) => Some(position),
+            Stage::Loading(None) => self.size.map(|size| size.saturating_sub(1)),
+            Stage::Keeping(_) | Stage::Loading(Some(_)) => None,
+        }
+    }
 }
 
 /// Whether a FetchSnapshot that failed so need not be asked again. Java 4.4 answers to one for a
@@ -87,7 +119,7 @@ impl Raft {
             self.fetching.download = None;
             return false;
         }
-        let Stage::Kept(position) = download.stage else {
+        let Some(position) = download.next_piece() else {
             return true;
         };
         let request = FetchSnapshotRequest {
@@ -110,7 +142,7 @@ impl Raft {
         let Kind::FetchSnapshot(id, position) = call.kind else {
             return;
         };
-        let wanted = |it: Download| it.id == id && it.stage == Stage::Kept(position);
+        let wanted = |it: Download| it.id == id && it.next_piece() == Some(position);
         let Some(download) = self.fetching.download.filter(|it| wanted(*it)) else {
             tracing::debug!(?id, position, "a piece that nobody waits for is ignored");
             return;
@@ -128,6 +160,7 @@ impl Raft {
         if none || response.error != RaftError::None {
             return self.abandon_download(call, turn);
         }
+        let again = self.touch_at(turn);
         let size = u64::try_from(size).unwrap_or(0);
         let end = position.saturating_add(bytes.len() as u64);
         let fits = response.id == id
@@ -136,38 +169,57 @@ impl Raft {
             && (1..=SNAPSHOT_BYTES_MAX).contains(&size)
             && (position + 1..=size).contains(&end);
         if !fits {
-            self.fetching.download = Some(Download {
-                size: None,
-                stage: Stage::Kept(0),
-                ..download
+            self.fetching.download = Some(match download.stage {
+                Stage::Loading(_) => download.loading(again),
+                Stage::Kept(_) | Stage::Keeping(_) => Download {
+                    size: None,
+                    stage: Stage::Kept(0),
+                    ..download
+                },
             });
             return self.refuse(call.peer, "a piece of a snapshot does not fit", turn);
         }
-        let stage = match end == size {
-            true => Stage::Loading,
-            false => Stage::Keeping(end),
-        };
-        self.fetching.download = Some(Download {
+        let download = Download {
             size: Some(size),
-            stage,
             ..download
+        };
+        self.fetching.download = Some(match end == size {
+            true => download.loading(again),
+            false => Download {
+                stage: Stage::Keeping(end),
+                ..download
+            },
         });
-        turn.outputs.push(Output::KeepPiece {
-            id,
-            position,
-            bytes,
-            size,
-        });
-        self.heard_leader(turn.now.instant);
+        if !matches!(download.stage, Stage::Loading(_)) {
+            turn.outputs.push(Output::KeepPiece {
+                id,
+                position,
+                bytes,
+                size,
+            });
+        }
+        self.heard_leader(turn);
     }
 
     /// The leader cannot give the snapshot: it is asked what to do instead.
     pub(super) fn abandon_download(&mut self, call: Call, turn: &Turn) {
         if let Kind::FetchSnapshot(id, _) = call.kind {
-            tracing::warn!(?id, "the leader does not have the snapshot any more");
-            self.end_download(id);
             self.rest(call.peer, turn.now.instant);
+            let again = self.touch_at(turn);
+            match &mut self.fetching.download {
+                // This node has all of it.
+                Some(it) if matches!(it.stage, Stage::Loading(_)) => *it = it.loading(again),
+                Some(_) | None => {
+                    tracing::warn!(?id, "the leader does not have the snapshot any more");
+                    self.end_download(id);
+                }
+            }
         }
+    }
+
+    /// When a leader is to hear again of a node that loads its snapshot.
+    fn touch_at(&self, turn: &Turn) -> Instant {
+        turn.now.instant.plus_ms(self.config.fetch_timeout_ms / 4)
     }
 
     /// A piece of a snapshot is on disk.

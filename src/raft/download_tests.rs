@@ -28,6 +28,7 @@ fn offer(id: OffsetAndEpoch) -> Answer {
 
 /// The one question that was sent, if it is for a piece: where it begins.
 fn piece(node: &mut Node) -> (CallId, i64) {
+    tell_voter(node);
     assert_eq!(node.sent.len(), 1, "{:?}", node.sent);
     match node.sent.pop_front() {
         Some((call, to, Ask::Raft(Request::FetchSnapshot(ask)))) => {
@@ -60,6 +61,20 @@ fn failed(error: RaftError) -> Told {
         hint: hint(),
         id: SNAPSHOT,
     }))
+}
+
+/// Answers what a voter of a static quorum tells its leader once.
+fn tell_voter(node: &mut Node) {
+    if let Some((call, _, Ask::Raft(Request::UpdateVoter(_)))) = node.sent.front() {
+        let response = UpdateVoterResponse {
+            error: ErrorCode::None,
+            hint: hint(),
+        };
+        let told = Told::Response(Response::UpdateVoter(response));
+        let call = *call;
+        node.sent.clear();
+        node.answer(call, told);
+    }
 }
 
 /// The piece that was given to the disk: where it begins and ends.
@@ -119,6 +134,34 @@ fn pieces_come_one_after_the_other_and_the_log_begins_anew_behind_the_snapshot()
     assert_eq!(kept(&mut node), (200, 250));
     node.input(Input::WakeUp);
     assert!(node.sent.is_empty(), "it is being loaded");
+    // The leader counts on its voters meanwhile, and this node on its leader.
+    for wait in [500, 1_000] {
+        node.rig.now = 500 + wait;
+        assert!(node.rig.raft.next_wakeup() <= Instant(500 + wait));
+        node.input(Input::WakeUp);
+        let (call, position) = piece(&mut node);
+        assert_eq!(position, 249);
+        node.answer(call, told(SNAPSHOT, 250, 249, 1));
+        assert!(node.rest.is_empty(), "it has that byte");
+        assert_eq!(node.deadline(), Instant(2_500 + wait));
+    }
+    for gone in [
+        told(SNAPSHOT, 251, 249, 1),
+        failed(RaftError::Partition(ErrorCode::SnapshotNotFound)),
+    ] {
+        node.rig.now += 500;
+        node.input(Input::WakeUp);
+        let (call, _) = piece(&mut node);
+        node.answer(call, gone);
+        node.sent.clear();
+        node.rig.now += 20;
+        node.input(Input::WakeUp);
+        assert!(node.sent.is_empty(), "what is being loaded is whole");
+        node.rig.now += 480;
+        node.input(Input::WakeUp);
+        let (call, _) = piece(&mut node);
+        node.answer(call, told(SNAPSHOT, 250, 249, 1));
+    }
     node.input(Input::SnapshotLoaded(LoadedSnapshot {
         id: SNAPSHOT,
         control: Vec::new(),

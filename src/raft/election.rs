@@ -202,6 +202,7 @@ impl Raft {
     pub(super) fn timers(&mut self, turn: &mut Turn) {
         let now = turn.now.instant;
         self.expire_calls(turn);
+        self.fetching.wake(now);
         if let Role::Prospective(role) = &mut self.role {
             role.wake(now);
         }

@@ -40,6 +40,22 @@ pub(super) struct Fetching {
     pub(super) refused: u64,
 }
 
+impl Fetching {
+    /// When something here changes by time alone.
+    pub(super) fn deadline(&self) -> Instant {
+        self.download
+            .as_ref()
+            .map_or(Instant::NEVER, Download::deadline)
+    }
+
+    /// Forgets waits that are over.
+    pub(super) fn wake(&mut self, now: Instant) {
+        if let Some(download) = &mut self.download {
+            download.wake(now);
+        }
+    }
+}
+
 impl Raft {
     /// Asks for what comes next: of the leader, or, while that is left alone after a failure, of
     /// anybody who may know more.
@@ -146,15 +162,15 @@ impl Raft {
             (None, None) => self.take_batches(&response, batches, turn),
         };
         match judged {
-            Ok(()) => self.heard_leader(turn.now.instant),
+            Ok(()) => self.heard_leader(turn),
             Err(why) => self.refuse(call.peer, why, turn),
         }
     }
 
     /// The leader lives and has something for this node.
-    pub(super) fn heard_leader(&mut self, now: Instant) {
-        self.heal();
-        let deadline = self.fetch_deadline(now);
+    pub(super) fn heard_leader(&mut self, turn: &mut Turn) {
+        self.heal(turn);
+        let deadline = self.fetch_deadline(turn.now.instant);
         if let Role::Follower(role) = &mut self.role {
             role.deadline = deadline;
             role.following.fetched = true;
@@ -204,7 +220,11 @@ impl Raft {
             "the log is cut: its leader has other records"
         );
         self.log.truncate(end);
+        let before = self.voter_state();
         self.voters.truncate(end);
+        if before != self.voter_state() {
+            self.membership_changed(turn);
+        }
         for (_, append_end) in &mut self.appends {
             *append_end = (*append_end).min(end);
         }
@@ -252,6 +272,7 @@ impl Raft {
         let mut end = first;
         let mut epoch = self.log.last_epoch();
         let mut judged = Ok(());
+        let before = self.voter_state();
         for batch in batches {
             judged = follows(&batch, end, epoch, self.epoch);
             if judged.is_err() {
@@ -268,7 +289,15 @@ impl Raft {
             run.push(batch.bytes);
         }
         self.append_fetched(first, end, epoch, &mut run, turn);
+        if before != self.voter_state() {
+            self.membership_changed(turn);
+        }
         judged
+    }
+
+    /// What tells one state of the voters from another.
+    fn voter_state(&self) -> (Option<Offset>, u16) {
+        (self.voters.changed_at(), self.voters.kraft_version())
     }
 
     fn append_fetched(
@@ -298,7 +327,7 @@ impl Raft {
 
     /// A node whose disk lost committed records is whole again once they are back, known to be
     /// committed and on its disk.
-    pub(super) fn heal(&mut self) {
+    pub(super) fn heal(&mut self, turn: &mut Turn) {
         let back = |lost| self.commit >= Some(lost) && self.log.durable_end >= lost;
         if !self.intact && self.marked.is_some_and(back) {
             tracing::info!(
@@ -306,6 +335,7 @@ impl Raft {
                 "the committed records that were lost are back: this node votes again"
             );
             self.intact = true;
+            self.membership_changed(turn);
         }
     }
 }

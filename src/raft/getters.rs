@@ -123,7 +123,7 @@ impl Raft {
             commit: self.commit,
             durable_end: self.log.durable_end,
             end: self.log.end,
-            alone: self.voters.is_only(self.config.node),
+            alone: self.voters.is_only(self.config.node) && matches!(self.role, Role::Leader(_)),
             begun: match &self.role {
                 Role::Leader(leader) => leader.epoch_start.map(|start| (self.epoch, start)),
                 Role::Unattached(_)

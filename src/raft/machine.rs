@@ -184,7 +184,8 @@ impl Raft {
             return Instant::NEVER;
         }
         let stop = self.stop.as_ref().map_or(Instant::NEVER, |stop| stop.at);
-        self.role.deadline().min(self.calls.deadline()).min(stop)
+        let questions = self.calls.deadline().min(self.fetching.deadline());
+        self.role.deadline().min(questions).min(stop)
     }
 
     /// Tells the driver what is new about the quorum.

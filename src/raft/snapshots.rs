@@ -67,7 +67,7 @@ impl Raft {
         }
         self.commit = Some(id.offset);
         turn.outputs.push(Output::Committed(id.offset));
-        self.heal();
+        self.heal(turn);
     }
 
     pub(super) fn push_move(&mut self, write: Write, turn: &mut Turn) {
