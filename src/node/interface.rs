@@ -136,6 +136,8 @@ pub enum PeerAnswer {
     },
     /// ApiVersions: the range of kraft.version that it supports, both inclusive.
     Versions(Option<(u16, u16)>),
+    /// ControllerRegistration: the outcome, with a sentence for it.
+    Registered(ErrorCode, Option<String>),
 }
 
 /// Something for the shell to do, in order.

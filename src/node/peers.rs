@@ -16,21 +16,23 @@ impl Node {
         outcome: Result<PeerAnswer, CallFault>,
         effects: &mut Vec<Effect>,
     ) {
-        let outcome = outcome.map(|answer| match answer {
-            PeerAnswer::Raft(response) => Told::Response(response),
-            PeerAnswer::Fetch { response, records } => Self::told_records(response, records),
+        let outcome = outcome.and_then(|answer| match answer {
+            PeerAnswer::Raft(response) => Ok(Told::Response(response)),
+            PeerAnswer::Fetch { response, records } => Ok(Self::told_records(response, records)),
             PeerAnswer::Snapshot {
                 response,
                 size,
                 position,
                 bytes,
-            } => Told::Snapshot {
+            } => Ok(Told::Snapshot {
                 response,
                 size,
                 position,
                 bytes,
-            },
-            PeerAnswer::Versions(kraft_versions) => Told::Versions { kraft_versions },
+            }),
+            PeerAnswer::Versions(kraft_versions) => Ok(Told::Versions { kraft_versions }),
+            // Consensus asks for none.
+            PeerAnswer::Registered(..) => Err(CallFault::Garbage),
         });
         self.drive(now, Input::Answered { call, outcome }, effects);
     }

@@ -17,6 +17,7 @@ use arc_swap::ArcSwap;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
 use super::clock::Clock;
+use super::leaderless::Watch;
 use super::snapshot::Loader;
 use crate::node::{Answer, Effect, Event, Node, Published, Request};
 use crate::server::{self, Peers, core::Busy};
@@ -110,6 +111,7 @@ pub(super) struct Core {
     pub(super) disk: Disk,
     pub(super) loader: Loader,
     pub(super) peers: Arc<Peers>,
+    pub(super) watch: Watch,
     pub(super) waiting: HashMap<Ticket, oneshot::Sender<Answer>>,
 }
 
@@ -135,8 +137,13 @@ impl Core {
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return End::Stopped,
             }
-            if self.node.next_wakeup() <= self.clock.now().instant {
+            let now = self.clock.now().instant;
+            if self.node.next_wakeup() <= now {
                 self.step(Event::WakeUp, &mut effects);
+            }
+            let peers = &self.peers;
+            if let Some(why) = self.watch.look(now, self.node.raft(), || peers.status()) {
+                tracing::warn!("{why}");
             }
         }
     }
@@ -191,7 +198,7 @@ impl Core {
                 }
                 Effect::Disk(command) => self.disk.submit(command),
                 Effect::Send { call, to, ask } => self.peers.send(call, &to, ask),
-                Effect::Register { .. } => {}
+                Effect::Register { to, registration } => self.peers.register(to, *registration),
                 Effect::Hangup(name) => self.peers.hangup(name),
                 Effect::KeepOpen(peers) => self.peers.keep_open(&peers),
                 Effect::LoadSnapshot(id) => self.loader.begin(id),
@@ -206,7 +213,8 @@ impl Core {
     /// How long nothing needs to be done unasked.
     fn patience(&self) -> Duration {
         const LONGEST_MS: u64 = 60_000;
-        let due = self.node.next_wakeup().since(self.clock.now().instant);
+        let next = self.node.next_wakeup().min(self.watch.next());
+        let due = next.since(self.clock.now().instant);
         Duration::from_millis(due.min(LONGEST_MS))
     }
 }

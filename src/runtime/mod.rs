@@ -6,6 +6,7 @@
 
 mod clock;
 mod core;
+mod leaderless;
 mod parts;
 mod peers;
 mod place;
@@ -22,6 +23,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use self::clock::Clock;
 use self::core::{Core, CoreClient, End, Message};
+use self::leaderless::Watch;
 use self::snapshot::Loader;
 use self::thread::CoreThread;
 use crate::config::{Config, Sockets};
@@ -128,6 +130,7 @@ async fn serve(
             core: sender.clone(),
         },
         peers,
+        watch: Watch::new(config.node_id),
         waiting: HashMap::new(),
     };
     let mut ended = thread.run(move || core.run());

@@ -511,7 +511,7 @@ impl Call<'_> {
 
 /// Takes the frame at the start of `buffer`. What is kept of a long one keeps all of the buffer, so
 /// that a short one is copied out of it: a batch of 70 bytes must not hold kilobytes.
-fn take_frame(buffer: &mut BytesMut, length: usize) -> Bytes {
+pub(super) fn take_frame(buffer: &mut BytesMut, length: usize) -> Bytes {
     buffer.advance(LENGTH_BYTES);
     if length <= COPIED_BYTES_MAX {
         let frame = Bytes::copy_from_slice(&buffer[..length]);

@@ -6,6 +6,7 @@ use std::collections::VecDeque;
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use tokio::time::Instant;
 
+use crate::controller::register_controller::Registration;
 use crate::node::PeerAnswer;
 use crate::raft::{Ask, CallFault};
 use crate::server::frame::LENGTH_BYTES;
@@ -79,7 +80,8 @@ impl Link {
     }
 
     fn write_greeting(&mut self, version: i16, deadline: Instant) {
-        let written = self.write(None, &Ask::Versions, asks::API_VERSIONS, version, deadline);
+        let body = |version, out: &mut BytesMut| asks::encode(&Ask::Versions, version, out);
+        let written = self.write(None, asks::API_VERSIONS, version, deadline, body);
         debug_assert!(written.is_ok(), "every version carries the greeting");
     }
 
@@ -115,21 +117,41 @@ impl Link {
         deadline: Instant,
     ) -> Result<(), CallFault> {
         let api = asks::api_of(ask).ok_or(CallFault::Unsupported)?;
+        let version = self.version_of(api)?;
+        let body = |version, out: &mut BytesMut| asks::encode(ask, version, out);
+        self.write(Some(call), api, version, deadline, body)
+    }
+
+    /// Writes the registration of this controller.
+    ///
+    /// # Errors
+    /// As [`Self::ask`].
+    pub(super) fn register(
+        &mut self,
+        registration: &Registration,
+        deadline: Instant,
+    ) -> Result<(), CallFault> {
+        let api = asks::REGISTER_CONTROLLER;
+        let version = self.version_of(api)?;
+        let body = |version, out: &mut BytesMut| asks::registration(registration, version, out);
+        self.write(Some(CallId(0)), api, version, deadline, body)
+    }
+
+    fn version_of(&self, api: Api) -> Result<i16, CallFault> {
         let place = APIS.iter().position(|known| *known == api);
         let known = self.known.as_ref().ok_or(CallFault::Unsupported)?;
-        let version = place
+        place
             .and_then(|place| known.versions[place])
-            .ok_or(CallFault::Unsupported)?;
-        self.write(Some(call), ask, api, version, deadline)
+            .ok_or(CallFault::Unsupported)
     }
 
     fn write(
         &mut self,
         call: Option<CallId>,
-        ask: &Ask,
         api: Api,
         version: i16,
         deadline: Instant,
+        body: impl FnOnce(i16, &mut BytesMut) -> Result<(), CallFault>,
     ) -> Result<(), CallFault> {
         let correlation = self.correlation;
         let mut frame = BytesMut::new();
@@ -143,7 +165,7 @@ impl Link {
         if version >= api.flexible_since {
             frame.put_u8(0);
         }
-        asks::encode(ask, version, &mut frame)?;
+        body(version, &mut frame)?;
         let length = i32::try_from(frame.len() - LENGTH_BYTES);
         let length = length.map_err(|_| CallFault::Unsupported)?;
         frame[..LENGTH_BYTES].copy_from_slice(&length.to_be_bytes());

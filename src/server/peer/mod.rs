@@ -11,12 +11,16 @@
 //! answered with `Silent` at once; [`LINES_MAX`] nodes are known; a frame takes memory as its bytes
 //! arrive and at most [`link::FRAME_BYTES_MAX`]. Answers are checked as `server` checks requests.
 //!
+//! A registration goes its own way: its answer waits until the record is committed, for which the
+//! leader may need the fetches of this very node, and answers come in the order of the questions.
+//!
 //! A question to a node without a connection connects at once, for the core has pauses of its own.
 //! Only connections that are kept open without a question are retried after a pause.
 
 mod dial;
 mod line;
 mod link;
+mod register;
 mod status;
 
 use std::collections::HashMap;
@@ -24,10 +28,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::runtime::Handle;
+use tokio::task::AbortHandle;
 
 use self::dial::Resolve;
 use self::line::Line;
 pub use self::status::PeerStatus;
+use crate::controller::register_controller::Registration;
 use crate::node::Event;
 use crate::raft::{Ask, CallFault, Peer, PeerName};
 use crate::types::{CallId, NodeId};
@@ -64,6 +70,8 @@ pub struct Peers {
     runtime: Handle,
     shared: Arc<Shared>,
     lines: Mutex<HashMap<PeerName, Arc<Line>>>,
+    /// The registration that is under way.
+    registering: Mutex<Option<AbortHandle>>,
 }
 
 /// What a lock guards stays sound when a thread panics: each change is one step.
@@ -98,6 +106,21 @@ impl Peers {
             runtime,
             shared: Arc::new(shared),
             lines: Mutex::default(),
+            registering: Mutex::default(),
+        }
+    }
+
+    /// Registers this controller with the active one; [`Event::Registered`] tells the outcome. One
+    /// that is under way is given up, and not told.
+    pub fn register(&self, to: Peer, registration: Registration) {
+        let shared = Arc::clone(&self.shared);
+        let task = self.runtime.spawn(async move {
+            let outcome = register::register(&shared, &to, &registration).await;
+            (shared.tell)(Event::Registered(outcome));
+        });
+        let before = lock(&self.registering).replace(task.abort_handle());
+        if let Some(before) = before {
+            before.abort();
         }
     }
 
@@ -180,6 +203,9 @@ impl Drop for Peers {
     fn drop(&mut self) {
         for line in lock(&self.lines).values() {
             line.stop();
+        }
+        if let Some(task) = lock(&self.registering).take() {
+            task.abort();
         }
     }
 }

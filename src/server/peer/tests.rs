@@ -18,6 +18,7 @@ use crate::types::{Epoch, ErrorCode, Offset, ReplicaKey, Uuid};
 
 mod faults;
 mod keeping;
+mod registering;
 mod versions;
 
 /// Nothing here takes this long unless it never comes.

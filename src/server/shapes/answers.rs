@@ -213,6 +213,15 @@ pub(crate) static CHANGE_VOTER_ANSWER: Shape = Shape {
     ],
 };
 
+pub(crate) static REGISTRATION_ANSWER: Shape = Shape {
+    flexible_from: 0,
+    fields: &[
+        field("ThrottleTimeMs", Int32),
+        field("ErrorCode", Int16),
+        field("ErrorMessage", Str).nullable(),
+    ],
+};
+
 pub(crate) static UPDATE_VOTER_ANSWER: Shape = Shape {
     flexible_from: 0,
     fields: &[

@@ -59,6 +59,7 @@ pub(crate) fn decode(api: Api, version: i16, body: Bytes) -> Result<PeerAnswer, 
         asks::ADD_VOTER => add_voter(read(&shapes::CHANGE_VOTER_ANSWER, 0, body)?),
         asks::REMOVE_VOTER => remove_voter(read(&shapes::CHANGE_VOTER_ANSWER, version, body)?),
         asks::UPDATE_VOTER => update_voter(read(&shapes::UPDATE_VOTER_ANSWER, version, body)?),
+        asks::REGISTER_CONTROLLER => registered(read(&shapes::REGISTRATION_ANSWER, version, body)?),
         _ => match api_versions(version, &body)? {
             Versions::Known { kraft, .. } => Ok(PeerAnswer::Versions(kraft)),
             Versions::Lower(_) => garbage("ApiVersions is refused in a version that was served"),
@@ -348,6 +349,11 @@ fn changed(code: i16, message: Option<&str>) -> raft::ChangeVoterResponse {
         error: ErrorCode::of(code),
         message: message.map(|text| text.chars().take(MESSAGE_CHARS_MAX).collect()),
     }
+}
+
+fn registered(message: m::ControllerRegistrationResponse) -> Result<PeerAnswer, Garbage> {
+    let answer = changed(message.error_code, message.error_message.as_deref());
+    Ok(PeerAnswer::Registered(answer.error, answer.message))
 }
 
 fn add_voter(message: m::AddRaftVoterResponse) -> Result<PeerAnswer, Garbage> {

@@ -56,8 +56,11 @@ pub(crate) const API_VERSIONS: Api = api(
     API_VERSIONS_FLEXIBLE_SINCE,
 );
 
+/// Asked on a connection of its own: see `server::peer`.
+pub(crate) const REGISTER_CONTROLLER: Api = api(ApiKey::ControllerRegistration, (0, 0), 0);
+
 /// Everything that is asked.
-pub(crate) const APIS: [Api; 9] = [
+pub(crate) const APIS: [Api; 10] = [
     FETCH,
     API_VERSIONS,
     VOTE,
@@ -67,6 +70,7 @@ pub(crate) const APIS: [Api; 9] = [
     ADD_VOTER,
     REMOVE_VOTER,
     UPDATE_VOTER,
+    REGISTER_CONTROLLER,
 ];
 
 /// The API of a question; `None` for what no node asks another.
@@ -104,6 +108,18 @@ pub(crate) fn encode(ask: &Ask, version: i16, out: &mut BytesMut) -> Result<(), 
         Ask::Raft(Request::UpdateVoter(ask)) => put(&update_voter(ask), version, out),
         Ask::Raft(Request::DescribeQuorum(_)) => Err(CallFault::Unsupported),
     }
+}
+
+/// Appends the body of a registration at `version`.
+///
+/// # Errors
+/// [`CallFault::Unsupported`]: this version cannot carry it.
+pub(crate) fn registration(
+    message: &m::ControllerRegistrationRequest,
+    version: i16,
+    out: &mut BytesMut,
+) -> Result<(), CallFault> {
+    put(message, version, out)
 }
 
 /// A message that does not fit its version, such as a name of 40 kB, cannot be asked.
