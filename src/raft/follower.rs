@@ -242,7 +242,9 @@ impl Raft {
         let before = self.log.end;
         let judged = self.append_batches(batches, turn);
         let committed = Offset(response.high_watermark);
-        let end = committed.min(self.log.end);
+        // All that a snapshot holds is committed, whether the leader knows that yet or not.
+        let held = self.log.newest_snapshot().map(|id| id.offset);
+        let end = committed.max(held.unwrap_or(committed)).min(self.log.end);
         if committed >= Offset::ZERO && self.commit.is_none_or(|commit| commit < end) {
             self.commit = Some(end);
             turn.outputs.push(Output::Committed(end));

@@ -347,7 +347,18 @@ impl Raft {
         self.intact
             && !self.stopping
             && self.epoch < self.epoch.next()
-            && self.voters.find(self.config.node).is_some()
+            && (self.voters.find(self.config.node).is_some() || self.is_still_needed())
+    }
+
+    /// Whether this node was a voter before the newest set, which may not be committed yet. It may
+    /// be the only one that has it: if it did not try to lead, nobody could, for the others still
+    /// need its vote, and it refuses theirs. (Java's controllers are stuck then.)
+    fn is_still_needed(&self) -> bool {
+        let snapshot = self.log.newest_snapshot().map(|id| id.offset);
+        self.voters
+            .changed_at()
+            .filter(|at| Some(*at) >= self.commit && Some(*at) >= snapshot)
+            .is_some_and(|at| self.voters.find_at(at, self.config.node).is_some())
     }
 
     /// Whether this node's vote can be trusted.

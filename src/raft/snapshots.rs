@@ -18,7 +18,10 @@ impl Raft {
 
     /// Lets go of what lies below the end of a snapshot.
     pub(super) fn clean(&mut self, id: OffsetAndEpoch, turn: &mut Turn) {
-        if !self.moves.is_empty() || !self.log.move_start(id) {
+        // A follower may know of commits that its own disk does not have yet; the log cannot begin
+        // behind its durable end.
+        let durable = id.offset <= self.log.durable_end;
+        if !durable || !self.moves.is_empty() || !self.log.move_start(id) {
             tracing::debug!(?id, "the log's start stays");
             return;
         }

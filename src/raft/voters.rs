@@ -128,10 +128,12 @@ impl Voters {
 
     /// The entry that `key` is. An entry without a directory (static quorum) matches any.
     pub(super) fn find(&self, key: ReplicaKey) -> Option<&VoterNode> {
-        self.nodes().iter().find(|node| {
-            node.key.id == key.id
-                && (node.key.directory.is_nil() || node.key.directory == key.directory)
-        })
+        find(self.nodes(), key)
+    }
+
+    /// The entry that `key` was as of `end`, exclusive.
+    pub(super) fn find_at(&self, end: Offset, key: ReplicaKey) -> Option<&VoterNode> {
+        find(self.nodes_at(end), key)
     }
 
     /// Whether `key` is the whole set.
@@ -162,6 +164,13 @@ impl Voters {
         let nodes = self.nodes().iter();
         nodes.filter(|node| ids.contains(&node.key.id)).count()
     }
+}
+
+fn find(nodes: &[VoterNode], key: ReplicaKey) -> Option<&VoterNode> {
+    nodes.iter().find(|node| {
+        node.key.id == key.id
+            && (node.key.directory.is_nil() || node.key.directory == key.directory)
+    })
 }
 
 /// The last entry below `end`.
