@@ -1,8 +1,10 @@
-//! The log of a run: every line goes into a hash, and to the screen if wanted.
+//! The log of a run: what happened goes into a hash, and to the screen if wanted.
 
-use std::fmt::{self, Write};
+use std::fmt;
+use std::hash::Hasher;
 
-/// FNV-1a, so that two runs of one seed can be compared without keeping their text.
+/// FNV-1a over all that happened, so that two runs of one seed can be compared without keeping
+/// their text.
 pub(crate) struct Trace {
     hash: u64,
     print: bool,
@@ -18,13 +20,24 @@ impl Trace {
         }
     }
 
+    /// Whether text is wanted: it costs more than all the rest.
+    pub(crate) fn prints(&self) -> bool {
+        self.print
+    }
+
     /// One aligned line: time, who, what.
-    pub(crate) fn line(&mut self, time: u64, who: &str, what: fmt::Arguments<'_>) {
+    pub(crate) fn line(&self, time: u64, who: &str, what: fmt::Arguments<'_>) {
         if self.print {
             println!("{time:>7} {who:<10} {what}");
         }
+    }
+
+    /// Something happened at `time` to `who`, with these numbers.
+    pub(crate) fn note(&mut self, time: u64, who: usize, numbers: &[u64]) {
         self.events += 1;
-        write!(self, "{time} {who} {what}").expect("hashing cannot fail");
+        self.write_u64(time);
+        self.write_u64(who as u64);
+        numbers.iter().for_each(|number| self.write_u64(*number));
     }
 
     pub(crate) fn hash(&self) -> u64 {
@@ -36,11 +49,20 @@ impl Trace {
     }
 }
 
-impl Write for Trace {
-    fn write_str(&mut self, text: &str) -> fmt::Result {
-        for byte in text.bytes() {
-            self.hash = (self.hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+impl Hasher for Trace {
+    fn finish(&self) -> u64 {
+        self.hash
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.hash = (self.hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
         }
-        Ok(())
+    }
+
+    fn write_u64(&mut self, word: u64) {
+        self.hash = (self.hash ^ word)
+            .wrapping_mul(0x0100_0000_01b3)
+            .rotate_left(23);
     }
 }

@@ -1,10 +1,12 @@
-//! For every (offset, value) that a client was told to be done, at every later moment:
-//! `platter[offset] == value`.
+//! For every (offset, value) that a client was told to be done: `committed[offset] == value`, and
+//! since what is committed never changes, at every later moment too.
 
 use kraftd::types::Offset;
 
-use crate::disk::{Content, Entry};
+use super::committed_never_lost;
+use crate::codec::Content;
 use crate::law;
+use crate::machine::State;
 
 /// All that was acknowledged.
 #[derive(Debug, Default)]
@@ -13,27 +15,31 @@ pub(crate) struct Law {
 }
 
 impl Law {
-    pub(crate) fn acknowledge(&mut self, platter: &[Entry], offset: Offset, value: u64) {
+    pub(crate) fn acknowledge(
+        &mut self,
+        committed: &committed_never_lost::Law,
+        offset: Offset,
+        value: u64,
+    ) {
         self.acknowledged.push((offset, value));
-        Self::holds(platter, offset, value);
-    }
-
-    /// Only a crash can take something away; then everything is looked at.
-    pub(crate) fn crashed(&self, platter: &[Entry]) {
-        for (offset, value) in &self.acknowledged {
-            Self::holds(platter, *offset, *value);
-        }
+        let batch = committed.batch(offset);
+        let found = batch.and_then(|batch| match &batch.content {
+            Content::Values(values) => values.get((offset.0 - batch.first.0) as usize).copied(),
+            Content::Control(_) => None,
+        });
+        law!(found == Some(value), "{value} at {offset} became {found:?}");
     }
 
     pub(crate) fn count(&self) -> usize {
         self.acknowledged.len()
     }
 
-    fn holds(platter: &[Entry], offset: Offset, value: u64) {
-        let found = platter.get(offset.0 as usize).map(|entry| &entry.content);
-        law!(
-            found == Some(&Content::Value(value)),
-            "{value} at {offset} became {found:?}"
-        );
+    /// At rest every state machine that remembers values has them all.
+    pub(crate) fn at_rest(&self, state: &State) {
+        let State::Values(all) = state else { return };
+        for (offset, value) in &self.acknowledged {
+            let found = all.get(offset);
+            law!(found == Some(value), "{value} at {offset} became {found:?}");
+        }
     }
 }

@@ -1,50 +1,39 @@
-//! Within a process `commit` rises only. Over all processes: what was once committed at an offset
-//! is what is committed there: `committed[offset]` never changes.
+//! Within a process the commit offset rises only, from one `Committed` to the next and from one
+//! state of the core to the next; and it is never behind the log's end.
+
+use std::collections::BTreeMap;
 
 use kraftd::types::Offset;
 
-use crate::disk::Entry;
 use crate::law;
 
-/// All that was ever committed.
+/// The newest commit offset that each living process told, and that its core has.
 #[derive(Debug, Default)]
 pub(crate) struct Law {
-    committed: Vec<Entry>,
-    /// The newest commit offset that the living process told.
-    told: Option<Offset>,
+    told: BTreeMap<usize, Offset>,
+    has: BTreeMap<usize, Offset>,
 }
 
 impl Law {
-    pub(crate) fn advanced(&mut self, view: &[Entry], to: Offset) {
+    pub(crate) fn told(&mut self, node: usize, to: Offset, end: Offset) {
+        let before = self.told.insert(node, to);
         law!(
-            self.told.is_none_or(|told| told < to),
-            "{:?}, then {to}",
-            self.told
+            before.is_none_or(|before| before < to),
+            "{node} told {before:?}, then {to}"
         );
-        law!(to.0 as usize <= view.len(), "{to} is behind the log's end");
-        self.told = Some(to);
-        let end = to.0 as usize;
-        let known = self.committed.len().min(end);
-        law!(
-            self.committed[..known] == view[..known],
-            "another history below {known}"
-        );
-        self.committed.extend_from_slice(&view[known..end]);
+        law!(to <= end, "{node}: {to} is behind the log's end {end}");
     }
 
-    pub(crate) fn process_died(&mut self) {
-        self.told = None;
+    pub(crate) fn has(&mut self, node: usize, commit: Option<Offset>) {
+        let before = self.has.get(&node).copied();
+        law!(commit >= before, "{node} had {before:?}, then {commit:?}");
+        if let Some(commit) = commit {
+            self.has.insert(node, commit);
+        }
     }
 
-    pub(crate) fn crashed(&self, platter: &[Entry]) {
-        let known = self.committed.len();
-        law!(
-            platter.len() >= known && self.committed[..] == platter[..known],
-            "a crash changed what was committed"
-        );
-    }
-
-    pub(crate) fn committed(&self) -> &[Entry] {
-        &self.committed
+    pub(crate) fn process_died(&mut self, node: usize) {
+        self.told.remove(&node);
+        self.has.remove(&node);
     }
 }

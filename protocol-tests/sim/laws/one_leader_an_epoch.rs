@@ -1,27 +1,26 @@
-//! `became leader(epoch)` is said at most once for an epoch, over all processes, and epochs of
-//! leaders only rise. Nobody who voted for another in an epoch leads it.
+//! An epoch has at most one leader, and that in one life of one process: a leader that restarts
+//! never leads the same epoch again. Who leads has that in its `quorum-state` before it acts.
+
+use std::collections::BTreeMap;
 
 use kraftd::types::Epoch;
 
 use crate::law;
 
-/// The newest epoch that had a leader.
+/// Who led each epoch: node and life.
 #[derive(Debug, Default)]
 pub(crate) struct Law {
-    newest: Option<Epoch>,
+    leaders: BTreeMap<Epoch, (usize, u64)>,
 }
 
 impl Law {
-    pub(crate) fn became(&mut self, epoch: Epoch, voted_for_another: bool) {
+    /// After every call of a node that leads. True if it did not before.
+    pub(crate) fn leads(&mut self, epoch: Epoch, node: usize, life: u64) -> bool {
+        let before = self.leaders.insert(epoch, (node, life));
         law!(
-            self.newest.is_none_or(|newest| newest < epoch),
-            "{:?}, then {epoch}",
-            self.newest
+            before.is_none_or(|before| before == (node, life)),
+            "{before:?} and then {node} in life {life} lead {epoch}"
         );
-        law!(
-            !voted_for_another,
-            "this node's vote in {epoch} is another's"
-        );
-        self.newest = Some(epoch);
+        before.is_none()
     }
 }

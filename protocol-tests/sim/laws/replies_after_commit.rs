@@ -1,5 +1,5 @@
-//! A client is told "done" for a record at `offset` only when `offset < commit` and
-//! `offset < platter.len()`; a proposal of a leader that lost its leadership is never told.
+//! A client is told "done" for a record at `offset` only when `offset < commit` at the leader that
+//! tells it; a proposal of a leader that lost its leadership is never told.
 
 use kraftd::types::{Epoch, Offset};
 
@@ -10,14 +10,10 @@ use crate::law;
 pub(crate) struct Law;
 
 impl Law {
-    pub(crate) fn told(&self, offset: Offset, commit: Option<Offset>, platter_end: Offset) {
+    pub(crate) fn told(&self, offset: Offset, commit: Option<Offset>) {
         law!(
             commit.is_some_and(|commit| offset < commit),
             "{offset} is told, commit is {commit:?}"
-        );
-        law!(
-            offset < platter_end,
-            "{offset} is told, the platter ends at {platter_end}"
         );
     }
 

@@ -1,55 +1,80 @@
-//! One voter, its disk, observers, liars and a client, in virtual time.
+//! Nodes with their disks, a network between them, liars, a client and an operator, in virtual
+//! time.
 
+mod damage;
+mod drive;
+mod faults;
+mod network;
+mod operator;
+mod process;
+mod run;
+mod script;
+mod snapshots;
 mod traffic;
 
 use std::collections::BTreeMap;
 
-use kraftd::raft::{Input, Output, Request};
-use kraftd::types::{
-    Instant, Now, Offset, OffsetAndEpoch, ReplicaKey, SplitMix, Ticket, Timestamp,
-};
+use bytes::Bytes;
+use kraftd::raft::{Ask, CallFault, PeerName, Request, Told};
+use kraftd::types::{CallId, Instant, OffsetAndEpoch, SplitMix, Ticket};
 
-use crate::config::{Chance, Config};
-use crate::disk::{Disk, end_of};
+use crate::config::{Config, Kind};
+use crate::law;
 use crate::laws::Laws;
 use crate::log::Trace;
-use crate::node::{Node, voters};
-use crate::observer::{Answer, Observer, lie};
-use crate::{law, trace};
+use crate::node::Host;
+use crate::scenarios::Scenario;
+
+use network::Link;
+use traffic::Asked;
 
 /// Something that will happen.
-enum Event {
-    /// A request reaches the node.
-    Arrive(Ticket, Box<Request>),
-    /// An answer reaches an observer.
-    Answer(usize, Ticket, Box<Answer>),
-    /// An observer asks (again); the number tells old timers apart.
-    Ask(usize, u64),
+#[derive(Debug)]
+pub(crate) enum Event {
+    /// A connection is there, or not.
+    Connect(usize, PeerName, u64),
+    /// A connection that is wanted is tried again.
+    Retry(usize, PeerName),
+    /// A question reaches a node.
+    Question(Box<network::Question>),
+    /// An answer reaches who asked on this connection.
+    Answer(usize, PeerName, u64, CallId, Box<Result<Told, CallFault>>),
+    /// An answer is given up.
+    Late(usize, PeerName, u64, CallId),
+    /// A connection was closed by the other side.
+    Closed(usize, PeerName, u64),
+    /// A request of somebody who does not listen to the answer.
+    Stray(usize, Box<Request>),
     Lie,
     Propose,
-    DiskDone(u64),
-    SnapshotDone(u64, OffsetAndEpoch),
-    Crash,
-    /// One that no other follows.
-    CrashOnce,
-    Start,
-    ObserverCrash,
+    DiskDone(usize, u64),
+    SnapshotDone(usize, u64, OffsetAndEpoch, Bytes, u64),
+    PieceDone(usize, u64, Box<snapshots::Piece>),
+    Loaded(usize, u64, OffsetAndEpoch),
+    Start(usize),
+    /// A stop took too long.
+    StopLate(usize, u64),
+    Resume(usize),
+    /// The cut with this number ends.
+    Mend(u64),
+    Fault(faults::Fault),
+    /// A crash that no other follows.
+    CrashOnce(usize),
 }
 
 /// One random stream for each purpose, so that a draw in one does not shift the others.
-struct Dice {
+pub(super) struct Dice {
     disk: SplitMix,
     network: SplitMix,
     workload: SplitMix,
     faults: SplitMix,
-    observers: SplitMix,
     liars: SplitMix,
     node: SplitMix,
 }
 
 /// What the world does.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Phase {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Phase {
     /// Faults happen.
     Storm,
     /// No more faults.
@@ -63,488 +88,246 @@ pub(crate) struct World {
     now: u64,
     events: BTreeMap<(u64, u64), Event>,
     sequence: u64,
-    /// Wake-ups in a row in which no time passed.
-    idle_wakes: u64,
     dice: Dice,
     pub trace: Trace,
     pub laws: Laws,
-    disk: Disk,
-    node: Option<Node>,
-    lives: u64,
-    observers: Vec<Observer>,
-    /// Counts the questions of each observer.
-    asks: Vec<u64>,
+    hosts: Vec<Host>,
+    links: BTreeMap<(usize, PeerName), Link>,
+    /// Counts connections.
+    connections: u64,
+    /// `cuts[a][b]`: what `a` sends to `b` is lost.
+    cuts: Vec<Vec<bool>>,
+    cut: u64,
     tickets: u64,
-    /// Who asked: an observer, or nobody who listens; and for a vote, whose.
-    asked: BTreeMap<Ticket, (Option<usize>, Option<ReplicaKey>)>,
+    asked: BTreeMap<Ticket, Asked>,
     next_value: u64,
     phase: Phase,
+    /// Something durable was lost in this run.
+    damaged: bool,
     /// How often each thing that a run is for really happened.
     pub(crate) met: BTreeMap<&'static str, u64>,
 }
 
 impl World {
-    pub(crate) fn new(seed: u64, print: bool) -> Self {
+    pub(crate) fn new(seed: u64, script: Option<Scenario>, print: bool) -> Self {
         let mut root = SplitMix::new(seed);
-        let config = Config::draw(&mut root);
+        let config = Config::draw(&mut root, script);
         let mut split = || SplitMix::new(root.next_u64());
-        let mut dice = Dice {
+        let dice = Dice {
             disk: split(),
             network: split(),
             workload: split(),
             faults: split(),
-            observers: split(),
             liars: split(),
             node: split(),
         };
-        let observers: Vec<Observer> = (0..config.observers)
-            .map(|at| Observer::new(2 + at as i32, &mut dice.observers))
-            .collect();
+        let nodes = config.nodes();
         let mut world = Self {
             now: 0,
             events: BTreeMap::new(),
             sequence: 0,
-            idle_wakes: 0,
             dice,
             trace: Trace::new(print),
             laws: Laws::default(),
-            disk: Disk::default(),
-            node: None,
-            lives: 0,
-            asks: vec![0; observers.len()],
-            observers,
+            hosts: (0..nodes).map(|at| Host::new(at, &config)).collect(),
+            links: BTreeMap::new(),
+            connections: 0,
+            cuts: vec![vec![false; nodes]; nodes],
+            cut: 0,
             tickets: 0,
             asked: BTreeMap::new(),
             next_value: 0,
             phase: Phase::Storm,
+            damaged: false,
             met: BTreeMap::new(),
             config,
         };
-        if world.config.kraft_version > 0 {
-            world.disk.bootstrap = Some(voters(&world.config));
-        }
-        world
-            .trace
-            .line(0, "world", format_args!("{:?}", world.config));
+        let config = format_args!("{:?}", world.config);
+        world.trace.line(0, "world", config);
         world.populate();
         world
     }
 
     fn populate(&mut self) {
-        self.at(0, Event::Start);
-        self.at(1, Event::Propose);
-        for observer in 0..self.observers.len() {
-            self.at(1, Event::Ask(observer, 0));
+        for at in 0..self.hosts.len() {
+            let after = self.dice.node.below(200);
+            self.at(after, Event::Start(at));
         }
+        self.at(1, Event::Propose);
         for _ in 0..self.config.liars {
             self.at(1, Event::Lie);
         }
-        self.arrange(self.config.crash_every_ms, Event::Crash);
-        self.arrange(self.config.observer_crash_every_ms, Event::ObserverCrash);
+        if self.config.kind == Kind::Storm {
+            self.arm();
+        }
     }
 
-    fn meet(&mut self, what: &'static str) {
+    pub(super) fn meet(&mut self, what: &'static str) {
         *self.met.entry(what).or_default() += 1;
     }
 
-    fn at(&mut self, after: u64, event: Event) {
+    pub(super) fn at(&mut self, after: u64, event: Event) {
         self.sequence += 1;
         self.events.insert((self.now + after, self.sequence), event);
     }
 
-    /// A fault within about `every` milliseconds, if there are such faults.
-    fn arrange(&mut self, every: u64, event: Event) {
-        if every > 0 {
-            let after = 1 + self.dice.faults.below(2 * every);
-            self.at(after, event);
-        }
-    }
-
-    /// Faults for a while; then none, and everything has to work; then nothing new, and all have
-    /// the same.
-    pub(crate) fn run(&mut self) {
-        let storm_ms = self.config.storm_ms;
-        self.run_until(storm_ms, |_| false);
-        self.trace.line(self.now, "world", format_args!("heals"));
-        self.phase = Phase::Heal;
-        self.config.heal();
-        if self.node.is_none() {
-            self.at(0, Event::Start);
-        }
-        let oldest = Ticket(self.tickets);
-        let done = self.laws.acknowledged.count() + 20;
-        // A write that hangs since the storm may still be under way, then comes an election.
-        let deadline = self.now + 15_000;
-        self.run_until(deadline, |world| world.laws.acknowledged.count() >= done);
-        law!(
-            self.laws.acknowledged.count() >= done,
-            "liveness: nothing is acknowledged any more"
-        );
-        self.trace.line(self.now, "world", format_args!("rests"));
-        self.phase = Phase::Rest;
-        // What was asked in the storm may wait for as long as a liar said, 5 s at most.
-        let calm = self.now + 6_000;
-        self.run_until(calm, |_| false);
-        self.laws.answered.at_rest(oldest);
-        let committed = self.laws.commit.committed();
-        for observer in &self.observers {
-            self.laws.observers.caught_up(observer, committed);
-        }
-    }
-
-    fn run_until(&mut self, deadline: u64, done: impl Fn(&Self) -> bool) {
-        while self.now < deadline && !done(self) {
+    /// Lets time pass until `deadline` or until something is so. True if it is so.
+    pub(super) fn run_until(&mut self, deadline: u64, done: impl Fn(&Self) -> bool) -> bool {
+        while self.now < deadline {
+            if done(self) {
+                return true;
+            }
             let wake = self.arranged_wake();
             let next = self.events.first_key_value().map(|((at, _), _)| *at);
             match (next, wake) {
-                (Some(at), Some(wake)) if wake < at => self.wake(wake),
+                (Some(at), Some((wake, node))) if wake < at => self.wake(wake, node),
                 (Some(_), _) => {
                     let ((at, _), event) = self.events.pop_first().expect("looked at above");
                     self.now = at;
                     self.happen(event);
                 }
-                (None, Some(wake)) => self.wake(wake),
-                (None, None) => return,
+                (None, Some((wake, node))) => self.wake(wake, node),
+                (None, None) => break,
             }
         }
+        done(self)
     }
 
-    /// When the node is woken: as asked for, or a little late.
-    fn arranged_wake(&mut self) -> Option<u64> {
+    /// Which node is woken next, and when: as asked for, or a little late.
+    fn arranged_wake(&mut self) -> Option<(u64, usize)> {
         let late = self.config.wake_late;
-        let node = self.node.as_mut()?;
-        let asked = node.raft.next_wakeup();
-        if asked == Instant::NEVER {
-            return None;
+        let mut first: Option<(u64, usize)> = None;
+        for (at, host) in self.hosts.iter_mut().enumerate() {
+            let Some(node) = host.node.as_mut().filter(|_| host.paused.is_none()) else {
+                continue;
+            };
+            let asked = node.raft.next_wakeup();
+            if asked == Instant::NEVER {
+                continue;
+            }
+            let when = match node.wake {
+                Some((arranged, when)) if arranged == asked => when,
+                _ => {
+                    let due = node.global(asked.0).max(self.now);
+                    let when = due + late.draw(&mut self.dice.node);
+                    node.wake = Some((asked, when));
+                    when
+                }
+            };
+            if first.is_none_or(|(best, _)| when < best) {
+                first = Some((when, at));
+            }
         }
-        if let Some((arranged, at)) = node.wake
-            && arranged == asked
-        {
-            return Some(at);
-        }
-        let at = asked.0.max(self.now) + late.draw(&mut self.dice.node);
-        node.wake = Some((asked, at));
-        Some(at)
+        first
     }
 
-    fn wake(&mut self, at: u64) {
-        self.idle_wakes = match at > self.now {
-            true => 0,
-            false => self.idle_wakes + 1,
-        };
-        law!(
-            self.idle_wakes < 100,
-            "liveness: the node wants to be woken without end"
-        );
+    fn wake(&mut self, at: u64, node: usize) {
         self.now = self.now.max(at);
-        if let Some(node) = &mut self.node {
+        let now = self.now;
+        if let Some(node) = &mut self.hosts[node].node {
             node.wake = None;
+            node.idle_wakes = match node.idle_wakes {
+                (at, times) if at == now => (at, times + 1),
+                _ => (now, 0),
+            };
+            law!(
+                node.idle_wakes.1 < 50,
+                "liveness: node {} wants to be woken without end",
+                node.raft.role_name()
+            );
         }
-        self.give(Input::WakeUp);
+        self.give(node, kraftd::raft::Input::WakeUp);
     }
 
     fn happen(&mut self, event: Event) {
-        match event {
-            Event::Arrive(ticket, request) => self.arrive(ticket, *request),
-            Event::Answer(observer, ticket, answer) => self.answer(observer, ticket, *answer),
-            Event::Ask(observer, ask) => {
-                if self.asks[observer] == ask {
-                    self.ask(observer);
-                }
-            }
-            Event::Lie => {
-                if self.phase == Phase::Storm {
-                    let committed = self.laws.commit.committed().len() as i64;
-                    let epoch = self
-                        .disk
-                        .durable_state()
-                        .map_or_else(Default::default, |s| s.epoch);
-                    let request = lie(&mut self.dice.liars, epoch, Offset(committed));
-                    self.send(None, request);
-                    let after = self.config.lie_every.draw(&mut self.dice.liars);
-                    self.at(after, Event::Lie);
-                }
-            }
-            Event::Propose => self.propose(),
-            Event::DiskDone(life) => self.disk_done(life),
-            Event::SnapshotDone(life, id) => self.snapshot_done(life, id),
-            Event::Crash => {
-                if self.phase == Phase::Storm {
-                    self.crash();
-                    self.arrange(self.config.crash_every_ms, Event::Crash);
-                }
-            }
-            Event::CrashOnce => {
-                if self.phase == Phase::Storm {
-                    self.crash();
-                }
-            }
-            Event::Start => self.start(),
-            Event::ObserverCrash => {
-                if self.phase == Phase::Storm {
-                    let observer = self.dice.faults.below(self.observers.len() as u64) as usize;
-                    self.observers[observer].crash(&mut self.dice.observers);
-                    self.trace
-                        .line(self.now, "observer", format_args!("{observer} crashes"));
-                    self.ask_after(observer, 50);
-                    self.arrange(self.config.observer_crash_every_ms, Event::ObserverCrash);
-                }
-            }
-        }
-    }
-
-    fn start(&mut self) {
-        if self.node.is_some() {
-            return;
-        }
-        self.lives += 1;
-        self.trace.line(
-            self.now,
-            "node",
-            format_args!("life {} starts with {:?}", self.lives, self.disk.boot()),
-        );
-        let seed = self.dice.node.next_u64();
-        let node = Node::start(self.lives, self.now, seed, &self.config, &self.disk);
-        self.node = Some(node);
-    }
-
-    /// Power off, or a request to stop.
-    fn crash(&mut self) {
-        let Some(node) = &mut self.node else {
-            return;
-        };
-        if self.config.clean_stop.hits(&mut self.dice.faults) {
-            if !node.stopping {
-                node.stopping = true;
-                self.give(Input::Shutdown);
-            }
-            return;
-        }
-        let torn = self.disk.crash(&mut self.dice.disk);
-        self.meet(torn);
-        self.died("crashes");
-    }
-
-    fn died(&mut self, how: &str) {
-        self.trace.line(
-            self.now,
-            "node",
-            format_args!("{how}, its log ends at {}", end_of(self.disk.platter())),
-        );
-        self.node = None;
-        self.asked.clear();
-        self.laws.answered.process_died();
-        self.laws.commit.process_died();
-        self.laws.commit.crashed(self.disk.platter());
-        self.laws.acknowledged.crashed(self.disk.platter());
-        let down = self.config.down.draw(&mut self.dice.faults);
-        self.at(down, Event::Start);
-    }
-
-    fn disk_done(&mut self, life: u64) {
-        if self.node.as_ref().is_none_or(|node| node.life != life) {
-            return;
-        }
-        for token in self.disk.finish() {
-            let Some(node) = &mut self.node else {
-                return;
-            };
-            let carried = node
-                .carried
-                .remove(&token)
-                .expect("a completion belongs to a write");
-            if self.config.carried_first {
-                self.execute(carried);
-                self.give(Input::Written(token));
-            } else {
-                self.give(Input::Written(token));
-                self.execute(carried);
-            }
-        }
-        self.drive_disk();
-    }
-
-    fn drive_disk(&mut self) {
-        let Some(node) = &self.node else {
-            return;
-        };
-        let life = node.life;
-        if self.disk.begin() {
-            let mut takes = self.config.disk.draw(&mut self.dice.disk);
-            if self.config.stall.hits(&mut self.dice.disk) {
-                takes += self.config.stall_ms.draw(&mut self.dice.disk);
-                self.meet("disk hangs");
-            }
-            self.at(takes, Event::DiskDone(life));
-        }
-    }
-
-    fn snapshot_done(&mut self, life: u64, id: OffsetAndEpoch) {
-        if let Some(node) = &mut self.node
-            && node.life == life
+        if let Some(paused) = self
+            .owner(&event)
+            .and_then(|at| self.hosts[at].paused.as_mut())
         {
-            node.snapshotting = false;
-            self.disk.snapshots.push(id);
-            self.give(Input::SnapshotWritten(id));
-            self.clean();
-        }
-    }
-
-    /// Lets go of old snapshots, if there are such; now and then asks for nonsense.
-    fn clean(&mut self) {
-        if !self.config.clean.hits(&mut self.dice.disk) {
+            paused.push(event);
             return;
         }
-        let known = self.disk.snapshots.len() as u64;
-        let at = self.dice.disk.below(known) as usize;
-        let mut id = self.disk.snapshots[at];
-        if self.dice.disk.below(20) == 0 {
-            id.offset = id.offset.plus(self.dice.disk.below(9) as i64 - 4);
-        }
-        let before = self.disk.start;
-        self.give(Input::Clean(id));
-        if self.disk.start > before {
-            self.meet("old log cleaned");
-            // The move takes moments, so a crash in it has to be meant.
-            if self.config.crash_every_ms > 0 && Chance(200).hits(&mut self.dice.faults) {
-                self.at(0, Event::CrashOnce);
+        match event {
+            Event::Connect(from, name, number) => self.connected(from, name, number),
+            Event::Retry(from, name) => self.retry(from, name),
+            Event::Question(question) => self.question(*question),
+            Event::Answer(from, name, number, call, outcome) => {
+                self.answered(from, name, number, call, *outcome);
             }
-        }
-    }
-
-    /// One call of the core and all that it wants done.
-    fn give(&mut self, input: Input) {
-        let Some(node) = &mut self.node else {
-            return;
-        };
-        let time = self.now;
-        self.trace
-            .line(time, "node <-", format_args!("{}", trace::input(&input)));
-        let now = Now {
-            instant: Instant(time),
-            wall: Timestamp(1_700_000_000_000 + time as i64),
-        };
-        let mut outputs = Vec::new();
-        node.raft.handle(now, input, &mut outputs);
-        self.execute(outputs);
-        self.drive_disk();
-    }
-
-    fn execute(&mut self, outputs: Vec<Output>) {
-        for output in outputs {
-            // A stop in the middle ends the process; the rest is never done.
-            if self.node.is_none() {
-                return;
+            Event::Late(from, name, number, call) => self.late(from, name, number, call),
+            Event::Closed(from, name, number) => self.closed(from, name, number),
+            Event::Stray(at, request) => self.stray(at, *request),
+            Event::Lie => self.lie(),
+            Event::Propose => self.propose(),
+            Event::DiskDone(at, life) => self.disk_done(at, life),
+            Event::SnapshotDone(at, life, id, bytes, chain) => {
+                self.snapshot_done(at, life, id, bytes, chain);
             }
-            for line in trace::output(&output) {
-                self.trace.line(self.now, "node ->", format_args!("{line}"));
-            }
-            self.execute_one(output);
-        }
-    }
-
-    fn execute_one(&mut self, output: Output) {
-        let Some(node) = &mut self.node else {
-            return;
-        };
-        match output {
-            Output::Write { token, write, then } => {
-                node.carried.insert(token, then);
-                let first = end_of(self.disk.view());
-                let written = self.disk.submit(token, write);
-                self.laws.observers.wrote(first, written);
-            }
-            Output::Reply { ticket, response } => self.reply(ticket, response),
-            Output::ServeFetch {
-                ticket,
-                response,
-                from,
-                until,
-                max_bytes,
-            } => {
-                let records = self.disk.read(from, until, max_bytes);
-                law!(!records.is_empty(), "t{} is served nothing", ticket.0);
-                law!(from >= self.disk.start, "{from} is not in the log any more");
-                self.told(ticket, response.hint.epoch);
-                self.carry(ticket, Answer::Fetch(response, records));
-            }
-            Output::ServeSnapshot {
-                ticket, response, ..
-            } => {
-                law!(
-                    self.disk.snapshots.contains(&response.id)
-                        && response.id.offset >= self.disk.start,
-                    "{:?} is no snapshot",
-                    response.id
-                );
-                self.told(ticket, response.hint.epoch);
-                self.carry(ticket, Answer::Snapshot(response.error, response.id));
-            }
-            Output::Committed(offset) => self.committed(offset),
-            Output::BecameLeader { epoch } => {
-                *self.met.entry("became leader").or_default() += 1;
-                node.leading = Some(epoch);
-                let voted = self.laws.votes.voted_for(epoch);
-                self.laws.leaders.became(epoch, voted.is_some());
-            }
-            Output::LostLeadership { .. } => {
-                node.leading = None;
-                node.pending.clear();
-                self.meet("leadership lost");
-            }
-            // Its only peers are those that ask it.
-            Output::Send { .. }
-            | Output::Hangup(_)
-            | Output::KeepOpen(_)
-            | Output::KeepPiece { .. }
-            | Output::QuorumChanged => {}
-            Output::MayStop => {
-                self.disk.close();
-                self.meet("clean stop");
-                self.died("stops");
+            Event::PieceDone(at, life, piece) => self.piece_done(at, life, *piece),
+            Event::Loaded(at, life, id) => self.snapshot_loaded(at, life, id),
+            Event::Start(at) => self.start(at),
+            Event::StopLate(at, life) => self.stop_late(at, life),
+            Event::Resume(at) => self.resume(at),
+            Event::Mend(cut) => self.mend(cut),
+            Event::Fault(fault) => self.fault(fault),
+            Event::CrashOnce(at) => {
+                if self.phase == Phase::Storm {
+                    self.crash(at);
+                }
             }
         }
     }
 
-    /// The state machine applies, and tells its clients.
-    fn committed(&mut self, offset: Offset) {
-        let Some(node) = &mut self.node else {
-            return;
-        };
-        self.laws.commit.advanced(self.disk.view(), offset);
-        self.disk.submit_commit(offset);
-        while let Some(pending) = node.pending.front() {
-            if pending.first.plus(pending.values.len() as i64) > offset {
-                break;
+    /// Whose process has to do something about it.
+    fn owner(&self, event: &Event) -> Option<usize> {
+        match event {
+            Event::Answer(at, ..)
+            | Event::Late(at, ..)
+            | Event::Closed(at, ..)
+            | Event::Stray(at, _)
+            | Event::Retry(at, _)
+            | Event::DiskDone(at, _)
+            | Event::SnapshotDone(at, ..)
+            | Event::PieceDone(at, ..)
+            | Event::Loaded(at, ..) => Some(*at),
+            Event::Question(question) => Some(question.to),
+            // The system of a paused process takes connections, but it says nothing on them.
+            Event::Connect(from, name, _) => {
+                let to = self.links.get(&(*from, *name)).and_then(|link| link.to);
+                to.filter(|to| self.hosts[*to].paused.is_some())
+                    .or(Some(*from))
             }
-            let pending = node.pending.pop_front().expect("looked at above");
-            self.laws.replies.proposed(pending.epoch, node.leading);
-            for (at, value) in (0..).zip(pending.values) {
-                let at = pending.first.plus(at);
-                let (commit, platter) = (node.raft.high_watermark(), self.disk.platter());
-                self.laws.replies.told(at, commit, end_of(platter));
-                self.laws.acknowledged.acknowledge(platter, at, value);
-            }
+            Event::Lie
+            | Event::Propose
+            | Event::Start(_)
+            | Event::StopLate(..)
+            | Event::Resume(_)
+            | Event::Mend(_)
+            | Event::Fault(_)
+            | Event::CrashOnce(_) => None,
         }
-        self.maybe_snapshot(offset);
     }
 
-    fn maybe_snapshot(&mut self, offset: Offset) {
-        let every = self.config.snapshot_every;
-        let Some(node) = &mut self.node else {
-            return;
-        };
-        let newest = self.disk.snapshots.last().map_or(0, |id| id.offset.0);
-        if every == 0 || node.snapshotting || offset.0 < newest + every {
-            return;
+    /// The process of `at`, if it is still the one of that life.
+    pub(super) fn is_life(&self, at: usize, life: u64) -> bool {
+        let node = self.hosts[at].node.as_ref();
+        node.is_some_and(|node| node.life == life)
+    }
+
+    pub(super) fn say(&self, at: usize, what: std::fmt::Arguments<'_>) {
+        if self.trace.prints() {
+            let who = format!("node {}", self.hosts[at].key.id);
+            self.trace.line(self.now, &who, what);
         }
-        node.snapshotting = true;
-        let id = OffsetAndEpoch {
-            offset,
-            epoch: self.disk.view()[offset.0 as usize - 1].epoch,
-        };
-        let life = node.life;
-        let takes = self.dice.disk.below(200);
-        self.at(takes, Event::SnapshotDone(life, id));
+    }
+}
+
+/// A question that only the node's program answers, without consensus.
+pub(super) fn versions(ask: &Ask) -> Option<Told> {
+    match ask {
+        Ask::Versions => Some(Told::Versions {
+            kraft_versions: Some((0, 1)),
+        }),
+        Ask::Raft(_) => None,
     }
 }
