@@ -97,7 +97,7 @@ fn written(answer: PeerAnswer, version: i16) -> BytesMut {
             position,
             bytes,
         },
-        PeerAnswer::Versions(_) => panic!("not of consensus"),
+        PeerAnswer::Versions(_) | PeerAnswer::Registered(..) => panic!("not of consensus"),
     };
     served::encode(answer, version, &mut out).unwrap();
     out
@@ -108,7 +108,7 @@ fn payload(answer: &PeerAnswer) -> Option<&Bytes> {
     match answer {
         PeerAnswer::Fetch { records, .. } => Some(records),
         PeerAnswer::Snapshot { bytes, .. } => Some(bytes),
-        PeerAnswer::Raft(_) | PeerAnswer::Versions(_) => None,
+        PeerAnswer::Raft(_) | PeerAnswer::Versions(_) | PeerAnswer::Registered(..) => None,
     }
 }
 
@@ -121,7 +121,8 @@ fn every_answer_to_a_voter_is_understood() {
             return;
         };
         let key = key_of(taken(&request.bytes).start.api_key);
-        let Some(api) = api(key).filter(|api| *api != asks::API_VERSIONS) else {
+        let consensus = |api: &Api| ![asks::API_VERSIONS, asks::REGISTER_CONTROLLER].contains(api);
+        let Some(api) = api(key).filter(consensus) else {
             return;
         };
         let _at = Place(place.to_owned());
@@ -142,6 +143,34 @@ fn every_answer_to_a_voter_is_understood() {
         *understood.entry(frame.api.clone()).or_insert(0) += 1;
     });
     assert_eq!(understood.len(), 8, "{understood:?}");
+}
+
+#[test]
+fn every_registration_and_its_answer_are_read_and_written_as_they_were() {
+    let mut seen = 0;
+    each(|place, frame, request| {
+        if frame.api != "ControllerRegistration" {
+            return;
+        }
+        let _at = Place(place.to_owned());
+        let version = frame.version;
+        let Some(_) = request else {
+            let mut body = taken(&frame.bytes).body;
+            let whole = body.clone();
+            let registration = m::ControllerRegistrationRequest::decode(&mut body, version);
+            let mut ours = BytesMut::new();
+            asks::registration(&registration.unwrap(), version, &mut ours).unwrap();
+            assert_eq!(ours, whole);
+            return;
+        };
+        let key = ApiKey::ControllerRegistration;
+        let body = answer_body(key, version, frame.correlation, frame.bytes.clone());
+        match answers::decode(asks::REGISTER_CONTROLLER, version, body).unwrap() {
+            PeerAnswer::Registered(..) => seen += 1,
+            other => panic!("{other:?}"),
+        }
+    });
+    assert!(seen > 0);
 }
 
 #[test]
@@ -192,7 +221,8 @@ fn the_rare_answers_are_told_as_what_they_are() {
             return;
         };
         let key = key_of(taken(&request.bytes).start.api_key);
-        let Some(api) = api(key).filter(|api| *api != asks::API_VERSIONS) else {
+        let consensus = |api: &Api| ![asks::API_VERSIONS, asks::REGISTER_CONTROLLER].contains(api);
+        let Some(api) = api(key).filter(consensus) else {
             return;
         };
         let _at = Place(place.to_owned());
