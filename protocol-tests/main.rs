@@ -12,6 +12,7 @@ mod image;
 mod lives;
 mod memory;
 mod records;
+mod scenario_answers;
 mod scenarios;
 mod storage_tool;
 mod tidy;

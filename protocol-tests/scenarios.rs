@@ -10,6 +10,10 @@
 //! > disk [N]                         all writes (the oldest N) become durable
 //! > propose N | snapshot E@O | clean E@O | load E@O | shutdown
 //! > fetch | fetch-snapshot | vote | begin | end | describe    with key=value arguments
+//! > answer N KIND                    another node answers question cN: see `scenario_answers.rs`
+//! > found N [old] | lost N           a connection to node N is open (it knows no pre-vote); is gone
+//! > kept E@O BYTES | failed E@O      a piece of a snapshot is on disk; the snapshot is no good
+//! > resign                           the state machine cannot go on leading
 //! ```
 
 use std::collections::{BTreeMap, VecDeque};
@@ -21,15 +25,16 @@ use kraftd::raft::{
     RaftConfig, Request, VoteRequest, VoterNode,
 };
 use kraftd::types::{
-    Epoch, Instant, NodeId, Now, Offset, OffsetAndEpoch, ReplicaKey, Ticket, Timestamp, Token, Uuid,
+    CallId, Epoch, Instant, NodeId, Now, Offset, OffsetAndEpoch, ReplicaKey, Ticket, Timestamp,
+    Token, Uuid,
 };
 
-use crate::trace;
+use crate::{scenario_answers, trace};
 
 const LISTENER: &str = "CONTROLLER";
 
-/// The arguments of one command.
-struct Args(BTreeMap<String, String>);
+/// The arguments of one command, by name and as they stand.
+pub(crate) struct Args(BTreeMap<String, String>, Vec<String>);
 
 impl Args {
     fn parse(words: &[&str]) -> Self {
@@ -39,31 +44,32 @@ impl Args {
                 .map(|word| word.split_once('=').unwrap_or((word, "")))
                 .map(|(name, value)| (name.to_owned(), value.to_owned()))
                 .collect(),
+            words.iter().map(|word| (*word).to_owned()).collect(),
         )
     }
 
-    fn text(&self, name: &str) -> Option<&str> {
+    pub(crate) fn text(&self, name: &str) -> Option<&str> {
         self.0.get(name).map(String::as_str)
     }
 
-    fn number<T: std::str::FromStr>(&self, name: &str, default: T) -> T {
+    pub(crate) fn number<T: std::str::FromStr>(&self, name: &str, default: T) -> T {
         self.text(name).map_or(default, |text| number(text))
     }
 
-    fn list(&self, name: &str) -> Vec<&str> {
+    pub(crate) fn list(&self, name: &str) -> Vec<&str> {
         self.text(name)
             .map(|text| text.split(',').collect())
             .unwrap_or_default()
     }
 }
 
-fn number<T: std::str::FromStr>(text: &str) -> T {
+pub(crate) fn number<T: std::str::FromStr>(text: &str) -> T {
     text.parse()
         .unwrap_or_else(|_| panic!("not a number: {text}"))
 }
 
 /// `ID` or `ID.dHEX`.
-fn key(text: &str) -> ReplicaKey {
+pub(crate) fn key(text: &str) -> ReplicaKey {
     let (id, directory) = text.split_once(".d").unwrap_or((text, "0"));
     ReplicaKey {
         id: NodeId(number(id)),
@@ -72,7 +78,7 @@ fn key(text: &str) -> ReplicaKey {
 }
 
 /// `EPOCH@OFFSET`.
-fn end(text: &str) -> OffsetAndEpoch {
+pub(crate) fn end(text: &str) -> OffsetAndEpoch {
     let (epoch, offset) = text.split_once('@').expect("EPOCH@OFFSET");
     OffsetAndEpoch {
         offset: Offset(number(offset)),
@@ -80,7 +86,7 @@ fn end(text: &str) -> OffsetAndEpoch {
     }
 }
 
-fn endpoints(id: NodeId) -> Vec<(String, String, u16)> {
+pub(crate) fn endpoints(id: NodeId) -> Vec<(String, String, u16)> {
     vec![(
         LISTENER.to_owned(),
         format!("host{id}"),
@@ -88,7 +94,7 @@ fn endpoints(id: NodeId) -> Vec<(String, String, u16)> {
     )]
 }
 
-fn voter(key: ReplicaKey) -> VoterNode {
+pub(crate) fn voter(key: ReplicaKey) -> VoterNode {
     VoterNode {
         key,
         endpoints: endpoints(key.id),
@@ -160,7 +166,11 @@ fn boot(args: &Args) -> (RaftConfig, Boot) {
             0 => voters,
             _ => Vec::new(),
         },
-        bootstrap: Vec::new(),
+        bootstrap: args
+            .list("bootstrap")
+            .into_iter()
+            .map(|id| (format!("host{id}"), 9_000 + number::<u16>(id)))
+            .collect(),
         request_timeout_ms: 2_000,
         retry_backoff_ms: 20,
         fetch_bytes_max: 1 << 20,
@@ -236,6 +246,30 @@ fn request(command: &str, args: &Args) -> Option<Request> {
     })
 }
 
+/// What other nodes, connections and the disk of snapshots bring.
+fn other_input(command: &str, args: &Args) -> Option<Input> {
+    let words: Vec<&str> = args.1.iter().map(String::as_str).collect();
+    let node = || NodeId(number(words[0]));
+    Some(match command {
+        "answer" => Input::Answered {
+            call: CallId(number(words[0])),
+            outcome: scenario_answers::outcome(words[1], args),
+        },
+        "found" => Input::PeerFound {
+            peer: node(),
+            pre_vote: args.text("old").is_none(),
+        },
+        "lost" => Input::PeerLost { peer: node() },
+        "kept" => Input::PieceKept {
+            id: end(words[0]),
+            end: number(words[1]),
+        },
+        "failed" => Input::SnapshotFailed(end(words[0])),
+        "resign" => Input::Resign,
+        _ => return None,
+    })
+}
+
 /// One scripted node.
 struct Stage {
     raft: Raft,
@@ -283,6 +317,10 @@ impl Stage {
                 listener: LISTENER.into(),
                 request,
             };
+            trace.push(trace::input(&input));
+            return self.handle(input, trace);
+        }
+        if let Some(input) = other_input(command, args) {
             trace.push(trace::input(&input));
             return self.handle(input, trace);
         }
