@@ -114,6 +114,11 @@ pub(super) async fn connect(
         let now = Instant::now();
         let share = now + deadline.saturating_duration_since(now) / left;
         match timeout_at(share, TcpStream::connect(address)).await {
+            Ok(Ok(stream)) if is_itself(&stream) => {
+                // Without this the port would stay in use for a minute after the close.
+                let _ = stream.set_zero_linger();
+                texts.push(format!("{address}: nobody listens"));
+            }
             Ok(Ok(stream)) => match stream.set_nodelay(true) {
                 Ok(()) => return Ok((stream, *address)),
                 Err(error) => texts.push(format!("{address}: {error}")),
@@ -134,4 +139,31 @@ pub(super) async fn connect(
         fault,
         text: texts.join("; "),
     })
+}
+
+/// Whoever tries often enough to reach a port of this machine that nobody listens on, and that is
+/// one of those which connections get, will some day be given it, and be connected to itself.
+fn is_itself(stream: &TcpStream) -> bool {
+    match (stream.local_addr(), stream.peer_addr()) {
+        (Ok(local), Ok(peer)) => local == peer,
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::net::{TcpListener, TcpSocket};
+
+    #[tokio::test]
+    async fn a_connection_to_itself_is_recognised() {
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+        let own = socket.local_addr().unwrap();
+        assert!(is_itself(&socket.connect(own).await.unwrap()));
+
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        assert!(!is_itself(&TcpStream::connect(address).await.unwrap()));
+    }
 }

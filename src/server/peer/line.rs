@@ -340,6 +340,10 @@ impl Call<'_> {
         let mut link = Link::greet(format!("raft-client-{node}"), deadline);
         let end = self.exchange(&mut stream, &mut link).await;
         self.link = Some(link);
+        if let End::HungUp | End::Failed(_) = end {
+            // What was written is of no use any more: the system need not try to get it across.
+            let _ = stream.set_zero_linger();
+        }
         end
     }
 
