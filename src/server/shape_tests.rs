@@ -179,6 +179,8 @@ macro_rules! every_message {
         $then::<m::ApiVersionsResponse>(&shapes::API_VERSIONS_ANSWER, 0..=4, $($argument),*);
         $then::<m::AddRaftVoterResponse>(&shapes::CHANGE_VOTER_ANSWER, 0..=0, $($argument),*);
         $then::<m::RemoveRaftVoterResponse>(&shapes::CHANGE_VOTER_ANSWER, 0..=0, $($argument),*);
+        $then::<m::ControllerRegistrationResponse>(
+            &shapes::REGISTRATION_ANSWER, 0..=0, $($argument),*);
         $then::<m::UpdateRaftVoterResponse>(&shapes::UPDATE_VOTER_ANSWER, 0..=0, $($argument),*);
     };
 }
