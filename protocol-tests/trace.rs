@@ -1,8 +1,9 @@
 //! The core's inputs and outputs as text, for scenario traces and the simulator's log.
 
 use kraftd::raft::{
-    Ask, ControlRecord, DescribeQuorumResponse, FetchResponse, Input, LeaderHint, Output, Peer,
-    PeerName, QuorumState, RaftError, ReplicaState, Request, Response, Told, VoterNode, Write,
+    Ask, ChangeVoterResponse, ControlRecord, DescribeQuorumResponse, FetchResponse, Input,
+    LeaderHint, Output, Peer, PeerName, QuorumState, RaftError, ReplicaState, Request, Response,
+    Told, VoterNode, Write,
 };
 use kraftd::types::{NodeId, OffsetAndEpoch, ReplicaKey};
 
@@ -133,6 +134,13 @@ fn described(response: &DescribeQuorumResponse) -> String {
     )
 }
 
+fn changed(response: &ChangeVoterResponse) -> String {
+    match &response.message {
+        Some(message) => format!("{} \"{message}\"", response.error),
+        None => response.error.to_string(),
+    }
+}
+
 fn response(response: &Response) -> String {
     match response {
         Response::Vote(vote) => format!(
@@ -155,8 +163,8 @@ fn response(response: &Response) -> String {
             end(fetch.id)
         ),
         Response::DescribeQuorum(quorum) => format!("describe {}", described(quorum)),
-        Response::AddVoter(told) => format!("add-voter {}", told.error),
-        Response::RemoveVoter(told) => format!("remove-voter {}", told.error),
+        Response::AddVoter(told) => format!("add-voter {}", changed(told)),
+        Response::RemoveVoter(told) => format!("remove-voter {}", changed(told)),
         Response::UpdateVoter(told) => {
             format!("update-voter {} {}", told.error, hint(&told.hint))
         }

@@ -429,7 +429,9 @@ impl Raft {
     /// Whom this node wants to reach without a handshake: a voter all others, because any of them
     /// may have to vote for it at once.
     pub(super) fn wanted_peers(&self) -> Vec<Peer> {
-        if self.stopping || self.voters.find(self.config.node).is_none() {
+        // A leader that removed itself has to hand over.
+        let leads = matches!(self.role, Role::Leader(_) | Role::Resigned(_));
+        if self.stopping || !(leads || self.voters.find(self.config.node).is_some()) {
             return Vec::new();
         }
         self.other_voters()

@@ -286,3 +286,4 @@ fn completions_and_proposals_that_fit_nothing_are_ignored() {
 
 mod change;
 mod joining;
+mod update;
