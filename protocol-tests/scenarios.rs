@@ -11,7 +11,7 @@
 //! > propose N | snapshot E@O | clean E@O | load E@O | shutdown
 //! > fetch | fetch-snapshot | vote | begin | end | describe    with key=value arguments
 //! > answer N KIND                    another node answers question cN: see `scenario_answers.rs`
-//! > found N [old] | lost N           a connection to node N is open (it knows no pre-vote); is gone
+//! > found N [old] | lost N           a connection to N is open (it knows no pre-vote); is gone
 //! > kept E@O BYTES | failed E@O      a piece of a snapshot is on disk; the snapshot is no good
 //! > resign                           the state machine cannot go on leading
 //! > add | remove | update            changes of the voters: see `scenario_voters.rs`

@@ -204,7 +204,7 @@ fn an_observer_that_becomes_a_voter_has_a_fetch_timer_and_loses_it_again() {
     };
     let outputs = rig.drive(request(1, Request::BeginQuorumEpoch(begin)));
     assert_eq!(rig.raft.role_name(), "observer");
-    let take = |rig: &mut Rig, outputs: &[Output], batch: FetchedBatch| {
+    let take = |rig: &mut Rig, outputs: &[Output], batch: FetchedBatch, committed: i64| {
         let call = outputs.iter().rev().find_map(|output| match output {
             Output::Send {
                 call,
@@ -216,7 +216,7 @@ fn an_observer_that_becomes_a_voter_has_a_fetch_timer_and_loses_it_again() {
         let response = FetchResponse {
             error: RaftError::None,
             hint: hint(),
-            high_watermark: -1,
+            high_watermark: committed,
             log_start: Offset::ZERO,
             diverging: None,
             snapshot: None,
@@ -228,13 +228,13 @@ fn an_observer_that_becomes_a_voter_has_a_fetch_timer_and_loses_it_again() {
         let call = call.unwrap();
         rig.drive(Input::Answered { call, outcome })
     };
-    let outputs = take(&mut rig, &outputs, batch(0, &[1, 2, 3]));
+    let outputs = take(&mut rig, &outputs, batch(0, &[1, 2, 3]), 1);
     assert_eq!(rig.raft.role_name(), "follower");
     assert_eq!(rig.raft.role.deadline(), Instant(2_000));
-    let outputs = take(&mut rig, &outputs, batch(1, &[2, 3]));
+    let outputs = take(&mut rig, &outputs, batch(1, &[2, 3]), 2);
     assert_eq!(rig.raft.role_name(), "observer");
     assert_eq!(rig.raft.role.deadline(), Instant::NEVER);
-    let outputs = take(&mut rig, &outputs, batch(2, &[1, 2, 3]));
+    let outputs = take(&mut rig, &outputs, batch(2, &[1, 2, 3]), 3);
     assert_eq!(rig.raft.role_name(), "follower");
     assert!(!outputs.is_empty());
     // The leader falls silent: this node is a voter and tries to lead.
