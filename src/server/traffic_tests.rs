@@ -178,6 +178,7 @@ fn checked(taken: &Taken) -> Option<&'static Api> {
     api.shape.check(&taken.body, taken.start.version).unwrap();
     Some(api)
 }
+
 /// The lives that are recorded of a release.
 fn lives(release: &str) -> &'static [&'static str] {
     match release {
