@@ -66,6 +66,8 @@ const MEANT_TO_HAPPEN: &[&str] = &[
     "connection closed",
     "connection refused",
     "crash in a move of the log's start",
+    "crash in a take-over of a snapshot",
+    "crash that lost a cut",
     "crash of an idle disk",
     "crash that lost a suffix",
     "crash that lost all that was under way",
@@ -113,6 +115,7 @@ const MEANT_TO_HAPPEN: &[&str] = &[
     "voter not added",
     "voter not removed",
     "voter removed",
+    "voter updated",
 ];
 
 /// What was asked for.
@@ -162,6 +165,7 @@ struct Outcome {
     hash: u64,
     events: u64,
     acknowledged: usize,
+    slowest: u64,
     met: BTreeMap<&'static str, u64>,
 }
 
@@ -175,6 +179,7 @@ fn run((seed, script): Case, print: bool) -> Outcome {
         hash: world.trace.hash(),
         events: world.trace.events(),
         acknowledged: world.laws.acknowledged.count(),
+        slowest: world.slowest,
         met: world.met,
     }
 }
@@ -206,6 +211,7 @@ struct Score {
     passed: AtomicU64,
     events: AtomicU64,
     acknowledged: AtomicU64,
+    slowest: AtomicU64,
     met: Mutex<BTreeMap<&'static str, u64>>,
     failed: Mutex<Vec<(Case, String)>>,
 }
@@ -218,6 +224,7 @@ impl Score {
                 self.events.fetch_add(outcome.events, Ordering::Relaxed);
                 self.acknowledged
                     .fetch_add(outcome.acknowledged as u64, Ordering::Relaxed);
+                self.slowest.fetch_max(outcome.slowest, Ordering::Relaxed);
                 let mut met = self.met.lock().expect("no panic inside");
                 for (what, count) in outcome.met {
                     *met.entry(what).or_default() += count;
@@ -305,9 +312,10 @@ fn main() -> ExitCode {
         (None, None) => fixed_seeds(),
     };
     println!(
-        "{} events, {} records acknowledged, {:.1} s",
+        "{} events, {} records acknowledged, progress within {} virtual ms, {:.1} s",
         score.events.load(Ordering::Relaxed),
         score.acknowledged.load(Ordering::Relaxed),
+        score.slowest.load(Ordering::Relaxed),
         began.elapsed().as_secs_f64()
     );
     let failed = score.failed(args.seconds.is_none() && args.seeds.is_none());

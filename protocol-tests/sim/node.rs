@@ -49,6 +49,8 @@ pub(crate) struct Host {
     pub keep: Vec<Peer>,
     /// How long it waits before it connects again.
     pub backoff: BTreeMap<PeerName, u64>,
+    /// It has another name than the voter set says at first.
+    pub renamed: bool,
     /// Its log lost committed records and has to get back to here.
     pub rotten: Option<Offset>,
 }
@@ -71,6 +73,7 @@ impl Host {
             paused: None,
             keep: Vec::new(),
             backoff: BTreeMap::new(),
+            renamed: false,
             rotten: None,
         }
     }
@@ -127,10 +130,12 @@ pub(crate) fn endpoints(id: NodeId) -> Vec<(String, String, u16)> {
     vec![(LISTENER.to_owned(), format!("node{id}"), PORT)]
 }
 
-/// Which node a name leads to.
+/// Which node a name leads to. A node may have been called otherwise before.
 pub(crate) fn resolve(host: &str) -> Option<usize> {
-    let id: usize = host.strip_prefix("node")?.parse().ok()?;
-    id.checked_sub(1)
+    let id = host
+        .strip_prefix("node")
+        .or_else(|| host.strip_prefix("other"))?;
+    id.parse::<usize>().ok()?.checked_sub(1)
 }
 
 fn bootstrap(config: &Config) -> Vec<(String, u16)> {
@@ -149,7 +154,10 @@ impl Node {
         let raft_config = RaftConfig {
             node: host.key,
             cluster_id: CLUSTER.to_owned(),
-            endpoints: endpoints(host.key.id),
+            endpoints: match host.renamed {
+                false => endpoints(host.key.id),
+                true => vec![(LISTENER.to_owned(), format!("other{}", host.key.id), PORT)],
+            },
             election_timeout_ms: timers.election_ms,
             fetch_timeout_ms: timers.fetch_ms,
             election_backoff_ms_max: timers.backoff_ms_max,

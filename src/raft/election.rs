@@ -127,9 +127,11 @@ impl Raft {
                 self.config.node,
                 self.config.election_backoff_ms_max,
             );
+            // Who must not lead must not try either: its disk may have lost committed records.
+            let eligible = self.eligible();
             if let Role::Follower(role) = &mut self.role
                 && role.leader == request.leader_id
-                && self.voters.find(self.config.node).is_some()
+                && eligible
             {
                 role.deadline = turn.now.instant.plus_ms(wait);
                 role.doubt = Doubt::Resigned;

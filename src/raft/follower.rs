@@ -328,10 +328,17 @@ impl Raft {
     }
 
     /// A node whose disk lost committed records is whole again once they are back, known to be
-    /// committed and on its disk.
+    /// committed and on its disk, with a record of its leader's epoch behind them. The mark tells
+    /// only what this node knew: it may have acknowledged more than that, and others may count on
+    /// it. What is committed in an epoch whose leader counts what this node has now comes behind
+    /// all of it.
     pub(super) fn heal(&mut self, turn: &mut Turn) {
-        let back = |lost| self.commit >= Some(lost) && self.log.durable_end >= lost;
-        if !self.intact && self.marked.is_some_and(back) {
+        let Some(commit) = self.commit.filter(|_| !self.intact) else {
+            return;
+        };
+        let of_leader = self.log.epochs.at(commit.prev()) == Some(self.epoch);
+        let back = |lost| of_leader && commit >= lost && self.log.durable_end >= commit;
+        if self.marked.is_some_and(back) {
             tracing::info!(
                 log_end = self.log.end.0,
                 "the committed records that were lost are back: this node votes again"

@@ -2,7 +2,10 @@
 //! survive it.
 //!
 //! * Bit rot: a batch of the log is bad. Everything from it on is of no use, although it is known
-//!   to have been committed: the node must not vote with what is left.
+//!   to have been committed: the node must not vote with what is left. Recovery sees the batches
+//!   behind the bad one, and marks how far the log reached, so that a crash while the log is being
+//!   refilled does not make it look whole. A node that would take itself for whole at its last
+//!   known commit offset could lack what it had acknowledged behind that.
 //! * A restored directory: an operator puts an older copy of everything in place, with the older
 //!   vote and the older commit offset in it. Nothing in it says so, hence it is survivable only if
 //!   all that the node ever had is on a majority of the others, and if nobody can be elected any
@@ -11,7 +14,7 @@
 //!   it (`--accept-lost-vote`), under the same condition on votes.
 //! * A wiped directory: everything is gone, under both conditions.
 
-use kraftd::types::{Offset, SplitMix};
+use kraftd::types::{Offset, OffsetAndEpoch, SplitMix};
 
 use super::Disk;
 
@@ -28,6 +31,10 @@ impl Disk {
             .collect();
         let at = rng.below(sound.len() as u64) as usize;
         let end = *sound.get(at)?;
+        self.commit = Some(OffsetAndEpoch {
+            offset: self.platter.end(),
+            epoch: self.platter.last_epoch(),
+        });
         self.platter.truncate(end);
         self.recover();
         Some(end)

@@ -86,6 +86,8 @@ pub(crate) enum Seen {
     /// Batches, each with the hash of the log up to its end.
     Appended(Vec<(std::sync::Arc<Batch>, u64)>),
     Cut(Offset),
+    /// The log begins anew behind a snapshot.
+    Anew,
     Other,
 }
 
@@ -147,7 +149,7 @@ impl Disk {
                 let chain = self.snapshots[&at].chain;
                 self.view = Journal::new(at, chain);
                 self.start = at.offset;
-                (Change::Restart(at), Seen::Other)
+                (Change::Restart(at), Seen::Anew)
             }
         };
         self.queue.push_back(Queued { token, change });
@@ -175,7 +177,13 @@ impl Disk {
 
     fn keep_commit(&mut self) {
         let end = self.platter.end();
-        let held = |commit: &OffsetAndEpoch| commit.offset <= end;
+        let held = |commit: &OffsetAndEpoch| {
+            // A mark never goes back: that of a log that rotted stays until all is there again.
+            commit.offset <= end
+                && self
+                    .commit
+                    .is_none_or(|known| known.offset <= commit.offset)
+        };
         self.commit = self.commit_submitted.filter(held).or(self.commit);
     }
 

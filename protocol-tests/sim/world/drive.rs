@@ -6,6 +6,7 @@ use kraftd::raft::{Ask, Input, Output, Request, Told};
 use kraftd::types::{Epoch, Instant, Now, Offset, Timestamp};
 
 use super::{Event, World};
+use crate::config::Chance;
 use crate::disk::Seen;
 use crate::laws::committed_on_a_majority;
 use crate::{law, trace};
@@ -207,6 +208,7 @@ impl World {
             }
             Seen::Cut(end) => {
                 self.meet("log cut");
+                self.maybe_crash(at);
                 let node = self.hosts[at].node.as_ref();
                 let commit = node.and_then(|node| node.raft.high_watermark());
                 law!(
@@ -214,7 +216,15 @@ impl World {
                     "{at} cuts its log to {end}, below its commit offset {commit:?}"
                 );
             }
+            Seen::Anew => self.maybe_crash(at),
             Seen::Other => {}
+        }
+    }
+
+    /// Some changes take moments, so that a crash in one has to be meant.
+    pub(super) fn maybe_crash(&mut self, at: usize) {
+        if self.config.faults.crash > 0 && Chance(200).hits(&mut self.dice.faults) {
+            self.at(0, Event::CrashOnce(at));
         }
     }
 

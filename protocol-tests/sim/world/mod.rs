@@ -102,6 +102,8 @@ pub(crate) struct World {
     asked: BTreeMap<Ticket, Asked>,
     next_value: u64,
     phase: Phase,
+    /// The longest time that progress took, milliseconds.
+    pub(crate) slowest: u64,
     /// Something durable was lost in this run.
     damaged: bool,
     /// How often each thing that a run is for really happened.
@@ -138,6 +140,7 @@ impl World {
             asked: BTreeMap::new(),
             next_value: 0,
             phase: Phase::Storm,
+            slowest: 0,
             damaged: false,
             met: BTreeMap::new(),
             config,

@@ -3,6 +3,7 @@
 use kraftd::raft::Input;
 
 use super::{Event, World};
+use crate::config::Chance;
 use crate::node::Node;
 
 /// How long a clean stop may take before the process is killed, milliseconds.
@@ -16,6 +17,11 @@ impl World {
         }
         host.powered = true;
         host.lives += 1;
+        let renames = self.config.faults.change > 0 && host.lives > 1;
+        if renames && Chance(100).hits(&mut self.dice.faults) {
+            host.renamed = !host.renamed;
+            *self.met.entry("node renamed").or_default() += 1;
+        }
         let seed = self.dice.node.next_u64();
         let node = Node::start(host, self.now, seed, &self.config);
         let life = node.life;

@@ -78,6 +78,9 @@ impl World {
         let deadline = self.now + PROGRESS_MS;
         let moved = self.run_until(deadline, |world| world.laws.acknowledged.count() >= done);
         liveness::in_time(&format!("progress {what}"), moved, || self.state());
+        self.slowest = self
+            .slowest
+            .max(PROGRESS_MS - deadline.saturating_sub(self.now));
     }
 
     /// Lets time pass until a node leads, another one than `not`.

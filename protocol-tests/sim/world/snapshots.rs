@@ -7,7 +7,6 @@ use kraftd::types::{ErrorCode, OffsetAndEpoch, Ticket};
 
 use super::{Event, World};
 use crate::codec;
-use crate::config::Chance;
 use crate::disk::Snapshot;
 use crate::law;
 use crate::node::load;
@@ -45,6 +44,17 @@ impl World {
         let Some(epoch) = host.disk.view().epoch_below(end) else {
             return;
         };
+        if node.machine.kraft_version > 0 {
+            let of_core = (
+                node.raft.kraft_version_at(end),
+                Some(node.raft.voters_at(end)),
+            );
+            let applied = (node.machine.kraft_version, node.machine.voters.as_deref());
+            law!(
+                of_core == applied,
+                "{at}: as of {end} the core has {of_core:?}, the log {applied:?}"
+            );
+        }
         node.snapshotting = true;
         let id = OffsetAndEpoch { offset: end, epoch };
         let bytes = codec::snapshot_file(&node.machine.control(), &node.machine.write());
@@ -105,10 +115,7 @@ impl World {
         self.give(at, Input::Clean(id));
         if self.hosts[at].disk.start > before {
             self.meet("old log cleaned");
-            // The move takes moments, so a crash in it has to be meant.
-            if self.config.faults.crash > 0 && Chance(200).hits(&mut self.dice.faults) {
-                self.at(0, Event::CrashOnce(at));
-            }
+            self.maybe_crash(at);
         }
     }
 

@@ -166,7 +166,12 @@ impl World {
         let epoch = match &response {
             Response::Vote(it) => it.hint.epoch,
             Response::BeginQuorumEpoch(it) | Response::EndQuorumEpoch(it) => it.hint.epoch,
-            Response::UpdateVoter(it) => it.hint.epoch,
+            Response::UpdateVoter(it) => {
+                if it.error == kraftd::types::ErrorCode::None {
+                    self.meet("voter updated");
+                }
+                it.hint.epoch
+            }
             Response::AddVoter(it) => {
                 self.changed("add", it);
                 Epoch(0)
