@@ -7,7 +7,9 @@
 //!   working image, remembers a fork for their end offset, and holds the reply until that offset is
 //!   committed. A reply without records waits for the highest pending offset: it was computed on
 //!   uncommitted state.
-//! * A node that does not lead (yet) replays committed batches only, read back from the log.
+//! * A node that does not lead (yet) replays committed batches only: from memory, where it keeps
+//!   what it was given; the log is read back only for what is not there any more.
+//! * A node that does not lead registers itself with the one that does, as Java's controllers do.
 //! * Losing leadership drops forks and soft state and fails every held reply with NOT_CONTROLLER.
 //! * A record that is committed and makes no sense stops the process: a restart is safe, a wrong
 //!   image is not.

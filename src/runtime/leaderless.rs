@@ -107,3 +107,107 @@ fn sentence(own: NodeId, ms: u64, raft: &Raft, status: &[PeerStatus]) -> String 
         parts.join("; ")
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::raft::{Boot, QuorumState, RaftConfig, VoterNode};
+    use crate::types::{Epoch, ReplicaKey, Uuid};
+
+    /// Node 1 of the voters 1, 2 and 3, as it starts; its disk names this leader of epoch 5.
+    fn raft(leader: Option<i32>) -> Raft {
+        let voter = |id| VoterNode {
+            key: ReplicaKey {
+                id: NodeId(id),
+                directory: Uuid::nil(),
+            },
+            endpoints: vec![("C".to_owned(), format!("host{id}"), 9093)],
+            kraft_versions: (0, 0),
+        };
+        let config = RaftConfig {
+            node: voter(1).key,
+            cluster_id: "c".to_owned(),
+            endpoints: voter(1).endpoints,
+            election_timeout_ms: 1_000,
+            fetch_timeout_ms: 2_000,
+            election_backoff_ms_max: 1_000,
+            static_voters: [1, 2, 3].map(voter).to_vec(),
+            bootstrap: Vec::new(),
+            request_timeout_ms: 2_000,
+            retry_backoff_ms: 20,
+            fetch_bytes_max: 1,
+            snapshot_bytes_max: 1,
+            auto_join: false,
+            kraft_versions: (0, 1),
+            seed: 1,
+        };
+        let boot = Boot {
+            quorum_state: Some(QuorumState {
+                epoch: Epoch(5),
+                leader: leader.map(NodeId),
+                ..QuorumState::default()
+            }),
+            ..Boot::default()
+        };
+        Raft::new(config, boot, Instant(0))
+    }
+
+    fn status(id: i32, seen: Option<u64>) -> PeerStatus {
+        PeerStatus {
+            name: PeerName::Node(NodeId(id)),
+            host: format!("host{id}"),
+            port: 9093,
+            addresses: vec!["10.0.0.2:9093".parse().unwrap()],
+            connected: None,
+            error: Some(("Connection refused".to_owned(), Duration::ZERO)),
+            seen: seen.map(Duration::from_millis),
+        }
+    }
+
+    /// When it warns within a minute.
+    fn warned(raft: &Raft, seen: impl Fn(u64) -> Option<u64>) -> Vec<u64> {
+        let mut watch = Watch::new(NodeId(1));
+        let mut warned = Vec::new();
+        let mut now = Instant(0);
+        while now <= Instant(60_000) {
+            if let Some(why) = watch.look(now, raft, || vec![status(2, seen(now.0))]) {
+                assert!(why.contains("in epoch 5"), "{why}");
+                warned.push(now.0);
+            }
+            now = watch.next();
+        }
+        warned
+    }
+
+    #[test]
+    fn it_warns_every_ten_seconds_while_nobody_leads() {
+        let expected: Vec<u64> = (1..=6).map(|at| at * 10_000).collect();
+        assert_eq!(warned(&raft(None), |_| Some(3)), expected);
+    }
+
+    #[test]
+    fn a_leader_counts_while_it_is_heard() {
+        assert!(warned(&raft(Some(2)), |_| Some(500)).is_empty());
+        // It falls silent at 20 s: unheard for 10 s at 30 s, and no leader for 10 s at 40 s.
+        let silent = |now: u64| Some(now.saturating_sub(20_000));
+        assert_eq!(warned(&raft(Some(2)), silent), [40_000, 50_000, 60_000]);
+    }
+
+    #[test]
+    fn the_warning_says_how_it_stands_with_every_other_voter() {
+        let status = [status(2, Some(700))];
+        let told = sentence(NodeId(1), 12_300, &raft(None), &status);
+        assert_eq!(
+            told,
+            "no leader for 12 s; node 1 is unattached in epoch 5; node 2 at host2:9093 (10.0.0.2): \
+             Connection refused, last seen 700 ms ago; node 3: never asked"
+        );
+        let told = sentence(NodeId(7), 12_300, &raft(None), &status);
+        assert!(
+            told.contains("node 7 is unattached, not a voter, in epoch 5"),
+            "{told}"
+        );
+    }
+}
