@@ -2,7 +2,9 @@
 //! listener, which all others know as its address.
 //!
 //! A cut is silent: nothing is closed and nothing refused, bytes just do not go on, and an end of a
-//! connection is not told either. When it heals, what waited is delivered late, as TCP does it.
+//! connection is not told either. When it heals, what waited is delivered late, as TCP does it. New
+//! connections to a node that is cut are not made: its queue of them is filled, and the system then
+//! drops what asks for more.
 //! Frames of requests are taken apart as far as it takes to know who sent which: the sender is the
 //! node that its client id names (`raft-client-1`, or `1`), and everybody else is an outsider.
 
@@ -21,6 +23,10 @@ pub(crate) type Party = i32;
 const OUTSIDE: Party = -1;
 /// Vote, by its API key.
 const VOTE: i16 = 52;
+/// Connections that may wait to be accepted.
+const QUEUE: u32 = 16;
+/// More than fill the queue.
+const FILLERS_MAX: usize = 64;
 /// Longest request that is passed on.
 const FRAME_MAX: usize = 64 << 20;
 
@@ -33,6 +39,10 @@ struct State {
     deaf: BTreeSet<Party>,
     /// Their requests for votes end the connection.
     barred: BTreeSet<Party>,
+    /// Where each node's proxy listens.
+    proxies: BTreeMap<Party, SocketAddr>,
+    /// Connections that take the places of others while a node is cut.
+    fillers: Vec<TcpStream>,
     /// Requests by sender, receiver and API key.
     requests: BTreeMap<(Party, Party, i16), u64>,
     closed: bool,
@@ -52,11 +62,17 @@ impl Network {
     /// Stands in front of a node's own port; gives the port that others use.
     pub(crate) fn guard(&self, node: Party, port: u16) -> u16 {
         let proxy = free_port();
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, proxy)).expect("a free port");
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, proxy));
+        let listener = listen(address).expect("a free port");
+        self.change(|state| {
+            state.proxies.insert(node, address);
+        });
         let network = self.clone();
         thread::spawn(move || {
             for client in listener.incoming().map_while(Result::ok) {
-                if network.state().closed {
+                let reachable =
+                    |state: &State| !state.mute.contains(&node) && !state.deaf.contains(&node);
+                if !network.wait(reachable) {
                     return;
                 }
                 let network = network.clone();
@@ -66,12 +82,33 @@ impl Network {
         proxy
     }
 
+    /// Makes connections to a node's proxy until no more can be made.
+    fn fill(&self, node: Party) {
+        let Some(address) = self.state().proxies.get(&node).copied() else {
+            return;
+        };
+        let mut fillers = Vec::new();
+        let mut refused = 0;
+        // The proxy itself may still take one: the last place is full when nobody gets it twice.
+        while refused < 3 && fillers.len() < FILLERS_MAX {
+            match TcpStream::connect_timeout(&address, Duration::from_millis(60)) {
+                Ok(filler) => {
+                    refused = 0;
+                    fillers.push(filler);
+                }
+                Err(_) => refused += 1,
+            }
+        }
+        self.change(|state| state.fillers.extend(fillers));
+    }
+
     /// Cuts a node off both ways.
     pub(crate) fn cut(&self, node: Party) {
         self.change(|state| {
             state.mute.insert(node);
             state.deaf.insert(node);
         });
+        self.fill(node);
     }
 
     /// What this node says is lost; it hears everything.
@@ -79,6 +116,7 @@ impl Network {
         self.change(|state| {
             state.mute.insert(node);
         });
+        self.fill(node);
     }
 
     /// This node hears nothing; what it says arrives.
@@ -86,6 +124,7 @@ impl Network {
         self.change(|state| {
             state.deaf.insert(node);
         });
+        self.fill(node);
     }
 
     /// Ends every cut.
@@ -93,6 +132,7 @@ impl Network {
         self.change(|state| {
             state.mute.clear();
             state.deaf.clear();
+            state.fillers.clear();
         });
     }
 
@@ -123,11 +163,15 @@ impl Network {
 
     /// Waits while nothing gets from one to the other; false when all is over.
     fn pass(&self, from: Party, to: Party) -> bool {
-        let lost = |state: &mut State| {
-            let is_cut = state.mute.contains(&from) || state.deaf.contains(&to);
-            is_cut && !state.closed
-        };
-        let state = self.0.changed.wait_while(self.state(), lost);
+        self.wait(|state| !state.mute.contains(&from) && !state.deaf.contains(&to))
+    }
+
+    /// Waits for a condition; false when all is over.
+    fn wait(&self, condition: impl Fn(&State) -> bool) -> bool {
+        let state = self
+            .0
+            .changed
+            .wait_while(self.state(), |state| !state.closed && !condition(state));
         !state.expect("no pump panics").closed
     }
 
@@ -202,6 +246,21 @@ impl Network {
             to.write_all(&bytes[..read])?;
         }
     }
+}
+
+/// A listener with a short queue.
+fn listen(address: SocketAddr) -> io::Result<TcpListener> {
+    // The standard library's queue has no setting; the runtime is there only to make the socket.
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_io()
+        .build()?;
+    let _entered = runtime.enter();
+    let socket = tokio::net::TcpSocket::new_v4()?;
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    let listener = socket.listen(QUEUE)?.into_std()?;
+    listener.set_nonblocking(false)?;
+    Ok(listener)
 }
 
 /// A whole frame, its length in front.
@@ -290,6 +349,12 @@ mod tests {
             cut(&network, 1);
             client.write_all(&frame).expect("open");
             wait(&client, 100);
+            let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+            let refused = TcpStream::connect_timeout(&address, Duration::from_millis(200));
+            assert_eq!(
+                refused.expect_err("silence").kind(),
+                io::ErrorKind::TimedOut
+            );
             let silent = client.read(&mut answer).expect_err("silence");
             assert_eq!(silent.kind(), io::ErrorKind::WouldBlock);
             network.heal();

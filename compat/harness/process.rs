@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use super::wait::until;
 
 /// Lines kept for a failure's report and for waits.
-const LINES_MAX: usize = 20_000;
+const LINES_MAX: usize = 50_000;
 /// Lines shown of each process when a test fails.
 const LINES_SHOWN: usize = 40;
 
@@ -46,7 +46,8 @@ impl Output {
     }
 }
 
-/// A running server. Dropping it kills it, and shows its last lines when the test is failing.
+/// A running server. Dropping it kills it, and shows its last lines when the test is failing;
+/// `COMPAT_LOGS=DIR` keeps all lines of all servers in files there.
 pub(crate) struct Server {
     name: String,
     child: Child,
@@ -178,6 +179,13 @@ impl Drop for Server {
         // It may have ended by itself: then there is nothing to kill.
         let _ = self.child.kill();
         let _ = self.child.wait();
+        if let Some(dir) = std::env::var_os("COMPAT_LOGS") {
+            let lines = self.output.lines.lock().expect("no reader panics");
+            let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
+            let file = format!("{}-{}.log", self.name.replace(' ', "-"), self.pid());
+            let path = std::path::Path::new(&dir).join(file);
+            std::fs::write(path, text).expect("COMPAT_LOGS is a writable directory");
+        }
         if thread::panicking() {
             let lines = self.output.lines.lock().expect("no reader panics");
             let skipped = lines.len().saturating_sub(LINES_SHOWN);

@@ -107,6 +107,23 @@ impl Quorum {
         self.lines.push(line.to_owned());
     }
 
+    /// Adds a controller that is no voter, formats it and starts it.
+    #[track_caller]
+    pub(crate) fn start_observer(&mut self, kind: Kind) -> i32 {
+        let id = self.add_observer(kind);
+        self.format(id, &[]);
+        self.start(id);
+        id
+    }
+
+    /// Takes everything from a controller that does not run, and formats it as at first.
+    #[track_caller]
+    pub(crate) fn wipe(&mut self, id: i32) {
+        assert!(!self.is_running(id), "its files are in use");
+        fs::remove_dir_all(self.log_dir(id)).expect("a directory");
+        self.format(id, &[]);
+    }
+
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.dir.path().join(name)
     }

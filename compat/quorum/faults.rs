@@ -32,8 +32,37 @@ const ALONE: Duration = Duration::from_secs(8);
 const PATIENCE: Duration = Duration::from_secs(60);
 
 #[test]
-fn three_java_controllers_lose_their_leader_in_every_way() {
-    run(&[JAVA; 3], "4.4.0", &[(JAVA, &[Killed, Paused, Mute])]);
+fn two_kraftd_and_one_java_controller_lose_their_leader_in_every_way() {
+    let kraftd = Kind::under_test();
+    let plan: [(Kind, &[Fault]); 2] = [
+        (kraftd, &[Killed, Paused, Mute]),
+        (JAVA, &[Stopped, CutOff]),
+    ];
+    run(&[kraftd, kraftd, JAVA], "4.4.0", &plan);
+}
+
+#[test]
+fn one_kraftd_and_two_java_controllers_lose_their_leader_in_every_way() {
+    let kraftd = Kind::under_test();
+    let plan: [(Kind, &[Fault]); 2] = [
+        (kraftd, &[Stopped, CutOff, Deaf]),
+        (JAVA, &[Killed, Paused]),
+    ];
+    run(&[kraftd, JAVA, JAVA], "4.4.0", &plan);
+}
+
+#[test]
+fn three_kraftd_controllers_lose_their_leader_in_every_way() {
+    let kraftd = Kind::under_test();
+    run(&[kraftd; 3], "4.4.0", &[(kraftd, &ALL)]);
+}
+
+/// 3.9 knows no pre-vote.
+#[test]
+fn a_kraftd_controller_among_those_of_3_9_2_loses_and_takes_the_lead() {
+    let (kraftd, java) = (Kind::under_test(), Kind::Java("3.9.2"));
+    let plan: [(Kind, &[Fault]); 2] = [(kraftd, &[Killed, CutOff]), (java, &[Stopped, Mute])];
+    run(&[kraftd, java, java], "3.9.2", &plan);
 }
 
 /// Runs the faults of a plan, each while a node of its kind leads, and judges what is left.
@@ -70,6 +99,19 @@ fn run(kinds: &[Kind], broker: &'static str, plan: &[(Kind, &[Fault])]) {
 }
 
 impl Cluster {
+    /// Takes the lead from others until a node of this kind has it; gives its id.
+    #[track_caller]
+    pub(super) fn until_leads(&mut self, kind: Kind) -> i32 {
+        for _ in 0..8 {
+            let leader = self.quorum.until_led(&[]).leader;
+            if self.quorum.kind(leader) == kind {
+                return leader;
+            }
+            self.lose_leader(leader, CutOff, kind);
+        }
+        panic!("{kind:?} does not come to lead");
+    }
+
     /// The leader is lost, the others go on, it comes back. A node of a kind is helped to be next.
     #[track_caller]
     fn lose_leader(&mut self, leader: i32, fault: Fault, next: Kind) {
@@ -109,7 +151,7 @@ impl Cluster {
         });
         let (view, elected) = (found.expect("the wait ended with one"), start.elapsed());
         quorum.network.bar([]);
-        self.until_more_work(2);
+        self.until_broker_works(2);
         let worked = start.elapsed();
         let quorum = &mut self.quorum;
         match fault {
@@ -118,9 +160,12 @@ impl Cluster {
             CutOff | Mute | Deaf => quorum.network.heal(),
         }
         quorum.until_caught_up();
+        let caught_up = start.elapsed();
+        self.until_more_work(1);
+        let quorum = &self.quorum;
         eprintln!(
             "{:?} {leader} {fault:?}: {:?} {} leads epoch {} after {elected:?}, clients go on \
-             after {worked:?}, all have caught up after {:?}",
+             after {worked:?}, all have caught up after {caught_up:?}, both clients after {:?}",
             quorum.kind(leader),
             quorum.kind(view.leader),
             view.leader,
@@ -132,17 +177,27 @@ impl Cluster {
     /// Waits until each client has had so many more requests acknowledged.
     #[track_caller]
     pub(super) fn until_more_work(&mut self, more: usize) {
-        let first = self.work_done();
-        let mut last = first.clone();
+        self.until_work_done(|now, then| {
+            now.iter().zip(then).all(|(now, then)| *now >= then + more)
+        });
+    }
+
+    /// Waits until so many more requests were acknowledged through the broker.
+    #[track_caller]
+    fn until_broker_works(&mut self, more: usize) {
+        self.until_work_done(|now, then| now[0] >= then[0] + more);
+    }
+
+    #[track_caller]
+    fn until_work_done(&mut self, is_enough: impl Fn(&[usize], &[usize]) -> bool) {
+        let then = self.work_done();
+        let mut last = then.clone();
         let start = now();
-        while last
-            .iter()
-            .zip(&first)
-            .any(|(now, then)| *now < then + more)
-        {
+        while !is_enough(&last, &then) {
             assert!(
                 start.elapsed() < PATIENCE,
-                "the clients' work stands still at {last:?}"
+                "the clients' work stands still: {:?}",
+                self.driver.job(&["load-count"])
             );
             last = self.work_done();
         }
@@ -152,10 +207,11 @@ impl Cluster {
     #[track_caller]
     fn work_done(&mut self) -> Vec<usize> {
         let lines = self.driver.job(&["load-count"]);
-        let counts = lines.iter().map(|line| {
+        let counts = lines.iter().filter_map(|line| {
             let words: Vec<&str> = line.split(' ').collect();
             match words[..] {
-                ["count", count] => count.parse().expect("a number"),
+                ["count", count] => Some(count.parse().expect("a number")),
+                ["retry", ..] => None,
                 _ => panic!("{line}"),
             }
         });

@@ -72,7 +72,14 @@ impl Cluster {
         let compared = compare(&logs, committed);
         self.expect_one_leader_an_epoch(&logs);
         for id in ids {
-            expect_kept_on_disk(&told, &self.quorum.log_dir(id));
+            let state = expect_kept_on_disk(&told, &self.quorum.log_dir(id));
+            for registered in self.quorum.ids() {
+                let controller = &state["cluster"]["controllers"][registered.to_string()];
+                assert!(
+                    controller.is_object(),
+                    "{registered} is not registered, says {id}"
+                );
+            }
         }
         let epochs = self.quorum.leaders.len();
         let (topics, configs) = (told.topics.len(), told.configs.len());
@@ -157,7 +164,11 @@ impl Cluster {
                 );
             }
         }
-        assert!(changes > 0, "no leader was seen in any log");
+        let is_whole = |log: &Vec<Batch>| log.first().is_some_and(|batch| batch.base == 0);
+        if logs.values().any(is_whole) {
+            assert!(changes > 0, "a whole log begins with a leader");
+        }
+        assert!(!leaders.is_empty(), "somebody led");
     }
 }
 
@@ -204,9 +215,9 @@ fn compare(logs: &BTreeMap<i32, Vec<Batch>>, committed: i64) -> usize {
     expected.len()
 }
 
-/// What was acknowledged is in the state that a directory adds up to.
+/// What was acknowledged is in the state that a directory adds up to; gives that state.
 #[track_caller]
-fn expect_kept_on_disk(told: &Told, dir: &Path) {
+fn expect_kept_on_disk(told: &Told, dir: &Path) -> Value {
     let ended = run(kraftd().arg("state").arg(dir).arg("--json"));
     assert_eq!(ended.code, Some(0), "{ended:?}");
     let state: Value = serde_json::from_str(&ended.out).expect("a JSON document");
@@ -227,4 +238,5 @@ fn expect_kept_on_disk(told: &Told, dir: &Path) {
             dir.display()
         );
     }
+    state
 }

@@ -7,6 +7,8 @@
 
 mod faults;
 mod judge;
+mod rolling;
+mod snapshots;
 
 use crate::harness::{Driver, Kind, Quorum, Voters};
 

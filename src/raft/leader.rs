@@ -103,7 +103,9 @@ impl Raft {
             },
             then: Vec::new(),
         });
-        self.look_at_voters(turn);
+        if self.voters.changed_at() >= Some(first) {
+            self.membership_changed(turn);
+        }
     }
 
     /// The voter set, if the log needs a new one: others cannot fetch the bootstrap snapshot, and

@@ -6,7 +6,7 @@ use kafka_protocol::messages::{BrokerId, DescribeClusterRequest, DescribeCluster
 use kafka_protocol::protocol::StrBytes;
 
 use super::core::Published;
-use crate::types::{ApiError, ErrorCode, NodeId};
+use crate::types::{ApiError, ErrorCode, NodeId, Offset};
 
 /// EndpointType of the brokers of a cluster.
 const BROKERS: i8 = 1;
@@ -22,7 +22,9 @@ const ALL_CLUSTER_OPERATIONS: i32 = 8096;
 /// Answers a request that came in on `listener`.
 ///
 /// # Errors
-/// The whole request is refused: the cluster does not register controllers yet.
+/// The whole request is refused: the cluster does not register controllers yet, or this node does
+/// not know yet what there is. Java says then that there is no metadata.version, on which its
+/// clients give up for good; they try again after what is said here.
 pub(crate) fn answer(
     request: &DescribeClusterRequest,
     version: i16,
@@ -32,6 +34,10 @@ pub(crate) fn answer(
 ) -> Result<DescribeClusterResponse, ApiError> {
     let unsupported = |text: &str| Err(ApiError::new(ErrorCode::UnsupportedVersion, text));
     match published.image.features().metadata_version() {
+        None if published.end == Offset::ZERO => {
+            let text = "This controller has not read the cluster's metadata yet.";
+            return Err(ApiError::new(ErrorCode::LeaderNotAvailable, text));
+        }
         None => {
             return unsupported(
                 "There is no finalized MetadataVersion, so direct-to-controller communication is \

@@ -396,6 +396,17 @@ fn clusters_that_register_no_controllers_are_not_described() {
     }
 }
 
+/// Clients give up for good on UNSUPPORTED_VERSION, and a start must not cost them that.
+#[test]
+fn a_cluster_of_which_nothing_is_known_yet_is_not_described_in_a_way_that_ends_clients() {
+    let at = harness(Image::empty());
+    let published = Published::nothing();
+    let request = m::DescribeClusterRequest::default().with_endpoint_type(2);
+    let cluster = &at.dispatch.settings.cluster_id;
+    let refused = describe_cluster::answer(&request, 1, "CONTROLLER", cluster, &published);
+    assert_eq!(refused.unwrap_err().code, ErrorCode::LeaderNotAvailable);
+}
+
 #[test]
 fn unknown_apis_and_versions_end_the_connection() {
     let mut at = harness(recorded_image());

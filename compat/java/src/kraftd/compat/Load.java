@@ -59,6 +59,11 @@ final class Load implements AutoCloseable {
             to.put("socket.connection.setup.timeout.ms", "1000");
             to.put("socket.connection.setup.timeout.max.ms", "2000");
             to.put("reconnect.backoff.max.ms", "200");
+            // Else, while no node can be reached, the client closes what it has just opened, over
+            // and over: each of its waiting calls begins from the bootstrap list again.
+            to.put("metadata.recovery.strategy", "none");
+            // A client that asked who leads while nobody did does not ask again before this.
+            to.put("metadata.max.age.ms", "1000");
             admin = Admin.create(to);
             thread = new Thread(() -> work.accept(this), "load-" + kind);
             thread.setDaemon(true);
@@ -140,9 +145,10 @@ final class Load implements AutoCloseable {
         }
     }
 
-    /** Says how much each client has had acknowledged so far, and every failure. */
+    /** Says how much each client has had acknowledged so far, retries by their reason, and every failure. */
     synchronized void count(Consumer<String> say) {
         clients.forEach(client -> say.accept("count " + client.acknowledged.size()));
+        retries.forEach((name, times) -> say.accept("retry " + name + " " + times));
         failures.forEach(text -> say.accept("failure " + text));
     }
 
