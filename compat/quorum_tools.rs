@@ -39,7 +39,7 @@ impl Transcript {
     fn new(kinds: &[Kind; 3]) -> Self {
         let normal = Normal::without_ports()
             .with(
-                r"(LeaderId|HighWatermark|MaxFollowerLag|MaxFollowerLagTimeMs|LeaderEpoch|Epoch):(\s*)-?\d+",
+                r"(LeaderId|HighWatermark|MaxFollowerLag(?:TimeMs)?|LeaderEpoch|Epoch):(\s*)-?\d+",
                 "$1:$2<n>",
             )
             .with(

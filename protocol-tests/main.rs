@@ -13,6 +13,7 @@ mod lives;
 mod memory;
 mod records;
 mod scenario_answers;
+mod scenario_voters;
 mod scenarios;
 mod storage_tool;
 mod tidy;

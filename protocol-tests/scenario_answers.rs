@@ -18,6 +18,7 @@ use kraftd::raft::{
 };
 use kraftd::types::{Epoch, ErrorCode, NodeId, Offset};
 
+use crate::scenario_voters;
 use crate::scenarios::{Args, end, endpoints, key, number, voter};
 
 /// The outcome of a question, as the words behind its number tell it.
@@ -58,7 +59,8 @@ pub(crate) fn outcome(kind: &str, args: &Args) -> Result<Told, CallFault> {
         "silent" => return Err(CallFault::Silent),
         "unsupported" => return Err(CallFault::Unsupported),
         "garbage" => return Err(CallFault::Garbage),
-        unknown => panic!("unknown answer {unknown}"),
+        other => scenario_voters::outcome(other, error(args), hint(args))
+            .unwrap_or_else(|| panic!("unknown answer {other}")),
     })
 }
 
@@ -86,6 +88,7 @@ fn code(name: &str) -> ErrorCode {
         "NO_SNAPSHOT" => ErrorCode::SnapshotNotFound,
         "CLUSTER" => ErrorCode::InconsistentClusterId,
         "BUSY" => ErrorCode::BrokerNotAvailable,
+        "TIMED_OUT" => ErrorCode::RequestTimedOut,
         unknown => panic!("unknown error {unknown}"),
     }
 }

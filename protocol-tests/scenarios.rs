@@ -11,9 +11,11 @@
 //! > propose N | snapshot E@O | clean E@O | load E@O | shutdown
 //! > fetch | fetch-snapshot | vote | begin | end | describe    with key=value arguments
 //! > answer N KIND                    another node answers question cN: see `scenario_answers.rs`
-//! > found N [old] | lost N           a connection to node N is open (it knows no pre-vote); is gone
+//! > found N [old] | lost N           a connection to N is open (it knows no pre-vote); is gone
 //! > kept E@O BYTES | failed E@O      a piece of a snapshot is on disk; the snapshot is no good
 //! > resign                           the state machine cannot go on leading
+//! > add | remove | update            changes of the voters: see `scenario_voters.rs`
+//! > kraft N                          kraft.version is to be N
 //! ```
 
 use std::collections::{BTreeMap, VecDeque};
@@ -29,7 +31,7 @@ use kraftd::types::{
     Token, Uuid,
 };
 
-use crate::{scenario_answers, trace};
+use crate::{scenario_answers, scenario_voters, trace};
 
 const LISTENER: &str = "CONTROLLER";
 
@@ -46,6 +48,10 @@ impl Args {
                 .collect(),
             words.iter().map(|word| (*word).to_owned()).collect(),
         )
+    }
+
+    pub(crate) fn words(&self) -> impl Iterator<Item = &str> {
+        self.1.iter().map(String::as_str)
     }
 
     pub(crate) fn text(&self, name: &str) -> Option<&str> {
@@ -175,14 +181,14 @@ fn boot(args: &Args) -> (RaftConfig, Boot) {
         retry_backoff_ms: 20,
         fetch_bytes_max: 1 << 20,
         snapshot_bytes_max: 1 << 20,
-        auto_join: false,
+        auto_join: args.text("join").is_some(),
         kraft_versions: (0, 1),
         seed: 1,
     };
     (config, boot)
 }
 
-fn cluster(args: &Args) -> Option<String> {
+pub(crate) fn cluster(args: &Args) -> Option<String> {
     args.text("cluster").map(str::to_owned)
 }
 
@@ -310,7 +316,8 @@ impl Stage {
             self.now += number::<u64>(passed);
             return;
         }
-        if let Some(request) = request(command, args) {
+        let request = request(command, args);
+        if let Some(request) = request.or_else(|| scenario_voters::request(command, args)) {
             self.tickets += 1;
             let input = Input::Request {
                 ticket: Ticket(self.tickets),
@@ -333,17 +340,12 @@ impl Stage {
                 trace.push(format!("time {}", self.now));
                 self.handle(Input::WakeUp, trace);
             }
-            "disk" => {
-                let count = args.0.keys().next().map_or(usize::MAX, |text| number(text));
-                for _ in 0..count {
-                    let Some((token, then)) = self.disk.pop_front() else {
-                        break;
-                    };
-                    trace.push(format!("written #{}", token.0));
-                    self.handle(Input::Written(token), trace);
-                    for output in then {
-                        trace.extend(trace::output(&output));
-                    }
+            "disk" => self.write(args, trace),
+            "kraft" => {
+                let level = number(args.words().next().expect("a level"));
+                match self.raft.check_kraft_version(level) {
+                    Ok(()) => self.handle(Input::UpgradeKraftVersion(level), trace),
+                    Err(reason) => trace.push(reason),
                 }
             }
             "propose" => {
@@ -373,6 +375,20 @@ impl Stage {
             }
             "shutdown" => self.handle(Input::Shutdown, trace),
             unknown => panic!("unknown command {unknown}"),
+        }
+    }
+
+    fn write(&mut self, args: &Args, trace: &mut Vec<String>) {
+        let count = args.words().next().map_or(usize::MAX, number);
+        for _ in 0..count {
+            let Some((token, then)) = self.disk.pop_front() else {
+                break;
+            };
+            trace.push(format!("written #{}", token.0));
+            self.handle(Input::Written(token), trace);
+            for output in then {
+                trace.extend(trace::output(&output));
+            }
         }
     }
 

@@ -1,8 +1,9 @@
 //! The core's inputs and outputs as text, for scenario traces and the simulator's log.
 
 use kraftd::raft::{
-    Ask, ControlRecord, DescribeQuorumResponse, FetchResponse, Input, LeaderHint, Output, Peer,
-    PeerName, QuorumState, RaftError, ReplicaState, Request, Response, Told, VoterNode, Write,
+    Ask, ChangeVoterResponse, ControlRecord, DescribeQuorumResponse, FetchResponse, Input,
+    LeaderHint, Output, Peer, PeerName, QuorumState, RaftError, ReplicaState, Request, Response,
+    Told, VoterNode, Write,
 };
 use kraftd::types::{NodeId, OffsetAndEpoch, ReplicaKey};
 
@@ -133,6 +134,13 @@ fn described(response: &DescribeQuorumResponse) -> String {
     )
 }
 
+fn changed(response: &ChangeVoterResponse) -> String {
+    match &response.message {
+        Some(message) => format!("{} \"{message}\"", response.error),
+        None => response.error.to_string(),
+    }
+}
+
 fn response(response: &Response) -> String {
     match response {
         Response::Vote(vote) => format!(
@@ -155,8 +163,8 @@ fn response(response: &Response) -> String {
             end(fetch.id)
         ),
         Response::DescribeQuorum(quorum) => format!("describe {}", described(quorum)),
-        Response::AddVoter(told) => format!("add-voter {}", told.error),
-        Response::RemoveVoter(told) => format!("remove-voter {}", told.error),
+        Response::AddVoter(told) => format!("add-voter {}", changed(told)),
+        Response::RemoveVoter(told) => format!("remove-voter {}", changed(told)),
         Response::UpdateVoter(told) => {
             format!("update-voter {} {}", told.error, hint(&told.hint))
         }
@@ -234,81 +242,77 @@ pub(crate) fn write(write: &Write) -> String {
 
 /// An output, one line and an indented one for each thing that it carries.
 pub(crate) fn output(output: &Output) -> Vec<String> {
+    let Output::Write {
+        token,
+        write: what,
+        then,
+    } = output
+    else {
+        return vec![plain(output)];
+    };
+    let mut lines = vec![format!("write #{} {}", token.0, write(what))];
+    for carried in then {
+        let carried = self::output(carried);
+        lines.extend(carried.iter().map(|line| format!("  then {line}")));
+    }
+    lines
+}
+
+/// An output that carries nothing.
+fn plain(output: &Output) -> String {
     match output {
-        Output::Write {
-            token,
-            write: what,
-            then,
-        } => {
-            let mut lines = vec![format!("write #{} {}", token.0, write(what))];
-            for carried in then {
-                lines.extend(
-                    self::output(carried)
-                        .iter()
-                        .map(|line| format!("  then {line}")),
-                );
-            }
-            lines
-        }
+        Output::Write { .. } => unreachable!("it may carry something"),
         Output::Reply {
             ticket,
             response: what,
-        } => vec![format!("reply t{} {}", ticket.0, response(what))],
+        } => format!("reply t{} {}", ticket.0, response(what)),
         Output::ServeFetch {
             ticket,
             response,
             from,
             until,
             max_bytes,
-        } => vec![format!(
+        } => format!(
             "serve t{} records {from}..{until} max={max_bytes} {}",
             ticket.0,
             fetched(response)
-        )],
+        ),
         Output::ServeSnapshot {
             ticket,
             response,
             position,
             max_bytes,
-        } => vec![format!(
+        } => format!(
             "serve t{} snapshot {} from={position} max={max_bytes} {}",
             ticket.0,
             end(response.id),
             hint(&response.hint)
-        )],
+        ),
         Output::Send { call, to, ask } => {
-            vec![format!(
-                "send c{} to {}: {}",
-                call.0,
-                peer(to),
-                self::ask(ask)
-            )]
+            format!("send c{} to {}: {}", call.0, peer(to), self::ask(ask))
         }
-        Output::Hangup(name) => vec![format!("hang up on {}", peer_name(*name))],
+        Output::Hangup(name) => format!("hang up on {}", peer_name(*name)),
         Output::KeepOpen(peers) => {
             let peers: Vec<String> = peers.iter().map(peer).collect();
-            vec![format!("keep open [{}]", peers.join(", "))]
+            format!("keep open [{}]", peers.join(", "))
         }
         Output::KeepPiece {
             id,
             position,
             bytes,
             size,
-        } => vec![format!(
+        } => format!(
             "keep {} bytes {position}+{} of {size}",
             end(*id),
             bytes.len()
-        )],
-        Output::QuorumChanged => vec!["quorum changed".to_owned()],
-        Output::Committed(offset) => vec![format!("committed {offset}")],
-        Output::BecameLeader { epoch } => vec![format!("became leader epoch={epoch}")],
+        ),
+        Output::QuorumChanged => "quorum changed".to_owned(),
+        Output::Committed(offset) => format!("committed {offset}"),
+        Output::BecameLeader { epoch } => format!("became leader epoch={epoch}"),
         Output::LostLeadership { epoch, leader } => {
-            vec![format!(
-                "lost leadership epoch={epoch} leader={}",
-                node(*leader)
-            )]
+            format!("lost leadership epoch={epoch} leader={}", node(*leader))
         }
-        Output::MayStop => vec!["may stop".to_owned()],
+        Output::MayStop => "may stop".to_owned(),
     }
 }
 

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use bytes::Bytes;
 use kafka_protocol::messages::{
     CreateTopicsResponse, DescribeConfigsResponse, DescribeQuorumResponse, FetchResponse,
-    FetchSnapshotResponse,
+    FetchSnapshotResponse, RemoveRaftVoterResponse,
 };
 use kafka_protocol::protocol::Decodable;
 use uuid::Uuid;
@@ -43,6 +43,7 @@ pub(crate) fn shown(api: &str, version: i16, answer: Option<&Bytes>) -> String {
         }
         "BrokerRegistration" => registration(answer),
         "DescribeConfigs" => configs(answer, version),
+        "RemoveRaftVoter" => removal(answer, version),
         _ => None,
     };
     masked.unwrap_or_else(|| hex(answer))
@@ -61,6 +62,17 @@ fn registration(answer: &Bytes) -> Option<String> {
     let granted = epoch[0] & 0x80 == 0;
     let (before, after) = (answer.slice(..6), answer.slice(14..));
     Some(format!("{} {granted} {}", hex(&before), hex(&after)))
+}
+
+/// The sentence names the directory of the voter that runs.
+fn removal(answer: &Bytes, version: i16) -> Option<String> {
+    let answer: RemoveRaftVoterResponse = read(answer, version)?;
+    let text = format!("{answer:?}");
+    let named = "ReplicaKey(id=1, directoryId=";
+    match text.split_once(named) {
+        Some((before, after)) => Some(format!("{before}{named}..{}", after.split_once(')')?.1)),
+        None => Some(text),
+    }
 }
 
 /// Java lists keys in the order of a hash.

@@ -8,14 +8,6 @@ use bytes::Bytes;
 /// The releases whose traffic is recorded; the last is the one that kraftd follows.
 pub(crate) const RELEASES: [&str; 6] = ["3.9.2", "4.0.2", "4.1.2", "4.2.1", "4.3.1", "4.4.0"];
 
-/// The lives that are recorded of a release.
-pub(crate) fn lives(release: &str) -> &'static [&'static str] {
-    match release {
-        "4.4.0" => &["broker", "voter", "quorum"],
-        _ => &["broker", "voter"],
-    }
-}
-
 /// One frame, without its length.
 #[derive(Clone, Debug)]
 pub(crate) struct Frame {

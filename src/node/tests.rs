@@ -1,5 +1,6 @@
 //! A node with a disk that a test lets complete: the whole way from request to committed reply.
 
+mod among_others;
 mod cleaning;
 mod following;
 mod leading;
@@ -19,13 +20,13 @@ use super::*;
 use crate::controller::{Context, Reply, Request as Asked};
 use crate::image::Image;
 use crate::raft::{
-    self, Boot, FetchRequest, FetchResponse, FetchSnapshotResponse, Peer, QuorumState, RaftConfig,
-    Request as Raft0, VoterNode,
+    self, Ask, Boot, FetchRequest, FetchResponse, FetchSnapshotResponse, Peer, QuorumState,
+    RaftConfig, Request as Raft0, VoterNode,
 };
 use crate::records::rpc::BrokerHeartbeatRequest;
 use crate::records::{FeatureLevelRecord, Record};
 use crate::storage::{Completion, HeldSnapshot, SnapshotOrder};
-use crate::types::{NodeId, OffsetAndEpoch, ReplicaKey, Ticket, Uuid};
+use crate::types::{CallId, NodeId, OffsetAndEpoch, ReplicaKey, Ticket, Uuid};
 
 const CLUSTER: &str = "MkU3OEVBNTcwNTJENDM2Qg";
 const INCARNATION: Uuid = Uuid::from_u128(0x1111);
@@ -46,6 +47,8 @@ struct Bench {
     loads: Vec<OffsetAndEpoch>,
     /// Whom this node asked to register it.
     registrations: Vec<Peer>,
+    /// What it asked others.
+    sends: Vec<(CallId, Ask)>,
     tickets: u64,
 }
 
@@ -77,16 +80,16 @@ fn settings() -> Settings {
     }
 }
 
-/// Node 1 where node `voter` is the only voter.
-fn raft_config(voter: NodeId) -> RaftConfig {
+/// Node 1 where these are the voters.
+fn raft_config(voters: &[NodeId]) -> RaftConfig {
     let node = ReplicaKey {
         id: NodeId(1),
         directory: Uuid::from_u128(7),
     };
     let endpoints = vec![("CONTROLLER".to_owned(), "localhost".to_owned(), 9093)];
-    let voter = VoterNode {
+    let voter = |id: &NodeId| VoterNode {
         key: ReplicaKey {
-            id: voter,
+            id: *id,
             directory: Uuid::nil(),
         },
         endpoints: endpoints.clone(),
@@ -95,11 +98,11 @@ fn raft_config(voter: NodeId) -> RaftConfig {
     RaftConfig {
         node,
         cluster_id: CLUSTER.to_owned(),
-        endpoints,
+        endpoints: endpoints.clone(),
         election_timeout_ms: 1_000,
         fetch_timeout_ms: 2_000,
         election_backoff_ms_max: 1_000,
-        static_voters: vec![voter],
+        static_voters: voters.iter().map(voter).collect(),
         bootstrap: Vec::new(),
         request_timeout_ms: 2_000,
         retry_backoff_ms: 20,
@@ -137,7 +140,7 @@ impl Bench {
 
     /// Node 1 where node `voter` is the only voter.
     fn observing(log: Vec<(Offset, Offset, Bytes)>, voter: i32) -> Self {
-        Self::build(log, None, RetentionRules::default(), NodeId(voter))
+        Self::build(log, None, RetentionRules::default(), &[NodeId(voter)])
     }
 
     fn keeping(
@@ -145,16 +148,16 @@ impl Bench {
         quorum_state: Option<QuorumState>,
         retention: RetentionRules,
     ) -> Self {
-        Self::build(log, quorum_state, retention, NodeId(1))
+        Self::build(log, quorum_state, retention, &[NodeId(1)])
     }
 
     fn build(
         log: Vec<(Offset, Offset, Bytes)>,
         quorum_state: Option<QuorumState>,
         retention: RetentionRules,
-        voter: NodeId,
+        voters: &[NodeId],
     ) -> Self {
-        let config = raft_config(voter);
+        let config = raft_config(voters);
         let boot = Boot {
             quorum_state,
             log_end: log.last().map_or(Offset::ZERO, |(_, end, _)| *end),
@@ -191,6 +194,7 @@ impl Bench {
             starts: Vec::new(),
             loads: Vec::new(),
             registrations: Vec::new(),
+            sends: Vec::new(),
             tickets: 0,
         };
         bench.step(Event::WakeUp);
@@ -232,7 +236,8 @@ impl Bench {
                 Effect::LoadSnapshot(id) => self.loads.push(id),
                 Effect::Stopped => {}
                 Effect::Register { to, .. } => self.registrations.push(to),
-                Effect::Send { .. } | Effect::Hangup(_) | Effect::KeepOpen(_) => {}
+                Effect::Send { call, ask, .. } => self.sends.push((call, ask)),
+                Effect::Hangup(_) | Effect::KeepOpen(_) => {}
             }
         }
     }

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::types::{CallId, Epoch, Instant, OffsetAndEpoch};
+use crate::types::{CallId, Instant, OffsetAndEpoch};
 
 use super::output::PeerName;
 
@@ -31,8 +31,6 @@ pub(super) enum Kind {
 pub(super) struct Call {
     pub(super) peer: PeerName,
     pub(super) kind: Kind,
-    /// The epoch in which it was asked.
-    pub(super) epoch: Epoch,
 }
 
 /// How it stands with one other node. Absent: free.
@@ -153,11 +151,7 @@ mod tests {
     const PEER: PeerName = PeerName::Node(NodeId(2));
 
     fn call(kind: Kind) -> Call {
-        Call {
-            peer: PEER,
-            kind,
-            epoch: Epoch(1),
-        }
+        Call { peer: PEER, kind }
     }
 
     #[test]

@@ -414,8 +414,15 @@ impl Raft {
         self.advance_commit(turn);
     }
 
-    /// Takes the voter set for what it is now: who counts, whose timers run. To be called wherever
-    /// the set may have changed.
+    /// Takes the voter set for what it is now, if it is another one: who counts, whose timers run.
+    /// Every step looks here, so whoever appends, cuts or loads need not think of it.
+    pub(super) fn look_at_voters(&mut self, turn: &mut Turn) {
+        if self.voters.take_changed() {
+            self.membership_changed(turn);
+        }
+    }
+
+    /// This node may or may not count and try to lead from now on.
     pub(super) fn membership_changed(&mut self, turn: &mut Turn) {
         let own = self.config.node;
         let now = turn.now.instant;

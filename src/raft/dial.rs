@@ -41,7 +41,6 @@ impl Raft {
         let call = Call {
             peer: peer.name,
             kind,
-            epoch: self.epoch,
         };
         let deadline = turn.now.instant.plus_ms(self.config.request_timeout_ms);
         let id = self.calls.begin(call, deadline);
@@ -206,12 +205,12 @@ impl Raft {
                 }
             }
             (Kind::Fetch, Told::Response(Response::Fetch(response))) => {
-                if self.from_leader(call, response.error, &response.hint, turn) {
+                if self.is_leaders(call, response.error, &response.hint, turn) {
                     self.fetch_answered(call, response, Vec::new(), turn);
                 }
             }
             (Kind::Fetch, Told::Fetch { response, batches }) => {
-                if self.from_leader(call, response.error, &response.hint, turn) {
+                if self.is_leaders(call, response.error, &response.hint, turn) {
                     self.fetch_answered(call, response, batches, turn);
                 }
             }
@@ -225,7 +224,7 @@ impl Raft {
                     Told::Response(_) | Told::Fetch { .. } | Told::Versions { .. } => return,
                 };
                 let (error, hint) = (response.error, response.hint.clone());
-                if self.from_leader(call, error, &hint, turn) {
+                if self.is_leaders(call, error, &hint, turn) {
                     self.fetch_snapshot_answered(call, told, turn);
                 } else if super::download::is_hopeless(error) {
                     self.abandon_download(call, turn);
@@ -239,7 +238,7 @@ impl Raft {
     }
 
     /// What is the same for the data of a leader: it counts for a follower of exactly that leader.
-    fn from_leader(
+    fn is_leaders(
         &mut self,
         call: Call,
         error: RaftError,
@@ -429,7 +428,9 @@ impl Raft {
     /// Whom this node wants to reach without a handshake: a voter all others, because any of them
     /// may have to vote for it at once.
     pub(super) fn wanted_peers(&self) -> Vec<Peer> {
-        if self.stopping || self.voters.find(self.config.node).is_none() {
+        // A leader that removed itself has to hand over.
+        let leads = matches!(self.role, Role::Leader(_) | Role::Resigned(_));
+        if self.stopping || !(leads || self.voters.find(self.config.node).is_some()) {
             return Vec::new();
         }
         self.other_voters()

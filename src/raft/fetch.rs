@@ -19,9 +19,9 @@ use super::waiters::Waiter;
 const ANSWER_BYTES_MAX: usize = 8 * 1024 * 1024;
 
 /// Kafka's sentence for NOT_LEADER_OR_FOLLOWER.
-pub(super) const NOT_LEADER: &str = "For requests intended only for the leader, this error indicates that \
-    the broker is not the current leader. For requests intended for any replica, this error \
-    indicates that the broker is not a replica of the topic partition.";
+pub(super) const NOT_LEADER: &str = "For requests intended only for the leader, this error \
+    indicates that the broker is not the current leader. For requests intended for any replica, \
+    this error indicates that the broker is not a replica of the topic partition.";
 
 /// How an accepted fetch goes on.
 enum Found {

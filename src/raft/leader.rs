@@ -103,9 +103,7 @@ impl Raft {
             },
             then: Vec::new(),
         });
-        if self.voters.changed_at() >= Some(first) {
-            self.membership_changed(turn);
-        }
+        self.look_at_voters(turn);
     }
 
     /// The voter set, if the log needs a new one: others cannot fetch the bootstrap snapshot, and

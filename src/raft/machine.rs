@@ -296,6 +296,7 @@ impl Raft {
 
     /// Takes the steps that wait for nothing but what the turn has brought.
     fn advance(&mut self, turn: &mut Turn) {
+        self.look_at_voters(turn);
         self.count_pre_votes(turn);
         if self.saving.is_none() && self.is_durable() {
             // From here on what this node is in the epoch is on its disk.

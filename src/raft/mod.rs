@@ -28,8 +28,8 @@
 //! when nobody is at the other end of its connection to the leader (`haste.rs`).
 //!
 //! What a role has to ask of others is looked at after every call (`dial.rs`): one question at a
-//! time for each of them ([`Output::Send`]), given up by the core's own clock (`calls.rs`). A driver
-//! answers each with [`Input::Answered`]; whatever comes too late is ignored.
+//! time for each of them ([`Output::Send`]), given up by the core's own clock (`calls.rs`). A
+//! driver answers each with [`Input::Answered`]; whatever comes too late is ignored.
 //!
 //! The laws that hold after every call are in `check.rs`. One law has no formula: *a leader never
 //! leads the same epoch twice*. It serves records before they are durable (so do Kafka's own), and

@@ -59,7 +59,6 @@ impl Raft {
             self.log.restart(id);
             // A log that goes on behind the snapshot may have later ones, which count.
             self.voters.restart(id.offset, control);
-            self.membership_changed(turn);
             // What is on its way to the disk will be gone with the rest.
             for (_, end) in &mut self.appends {
                 *end = Offset::ZERO;

@@ -113,16 +113,8 @@ impl Raft {
                 leader,
                 endpoints,
             } => {
-                let role = Follower {
-                    leader,
-                    endpoints,
-                    voted: self.vote_in(epoch),
-                    deadline: self.fetch_deadline(now),
-                    following: Following::default(),
-                    joining: Joining::default(),
-                    doubt: Doubt::default(),
-                };
                 self.lost_elections = 0;
+                let role = self.new_follower(epoch, leader, endpoints, now);
                 (epoch, Role::Follower(role))
             }
             Move::Leader { granted } => {
@@ -142,6 +134,24 @@ impl Raft {
                 };
                 (self.epoch, Role::Resigned(role))
             }
+        }
+    }
+
+    fn new_follower(
+        &self,
+        epoch: Epoch,
+        leader: NodeId,
+        endpoints: Vec<Endpoint>,
+        now: Instant,
+    ) -> Follower {
+        Follower {
+            leader,
+            endpoints,
+            voted: self.vote_in(epoch),
+            deadline: self.fetch_deadline(now),
+            following: Following::default(),
+            joining: Joining::default(),
+            doubt: Doubt::default(),
         }
     }
 

@@ -29,6 +29,8 @@ pub(super) struct Voters {
     sets: Vec<(Offset, Vec<VoterNode>)>,
     /// Offset of each record, ascending, with kraft.version from there on.
     versions: Vec<(Offset, u16)>,
+    /// Not as they were when this was looked at last.
+    changed: bool,
 }
 
 impl Voters {
@@ -38,10 +40,12 @@ impl Voters {
             configured,
             sets: Vec::new(),
             versions: Vec::new(),
+            changed: false,
         };
         for (offset, record) in control {
             voters.apply(offset, record);
         }
+        voters.changed = false;
         voters
     }
 
@@ -53,18 +57,22 @@ impl Voters {
             ControlRecord::KraftVersion(version) => {
                 self.versions.retain(|(at, _)| *at < offset);
                 self.versions.push((offset, version));
+                self.changed = true;
             }
             ControlRecord::Voters(nodes) => {
                 self.sets.retain(|(at, _)| *at < offset);
                 self.sets.push((offset, nodes));
+                self.changed = true;
             }
         }
     }
 
     /// The log is cut to `end`, exclusive: what records at or above it brought is undone.
     pub(super) fn truncate(&mut self, end: Offset) {
+        let before = self.versions.len() + self.sets.len();
         self.versions.retain(|(at, _)| *at < end);
         self.sets.retain(|(at, _)| *at < end);
+        self.changed |= self.versions.len() + self.sets.len() < before;
     }
 
     /// Nobody asks any more for what was true before `start`.
@@ -78,9 +86,15 @@ impl Voters {
     pub(super) fn restart(&mut self, end: Offset, control: Vec<ControlRecord>) {
         self.versions.clear();
         self.sets.clear();
+        self.changed = true;
         for record in control {
             self.apply(end.prev(), record);
         }
+    }
+
+    /// Whether the set or kraft.version may be another one than at the last call.
+    pub(super) fn take_changed(&mut self) -> bool {
+        std::mem::take(&mut self.changed)
     }
 
     /// The voters as of `end`, exclusive.

@@ -14,7 +14,7 @@ use kafka_protocol::messages as m;
 use kafka_protocol::messages::{ApiKey, EnvelopeRequest, EnvelopeResponse, RequestHeader};
 use kafka_protocol::protocol::{Decodable, Encodable, StrBytes};
 
-use self::recording::{Frame, RELEASES, frames, lives};
+use self::recording::{Frame, RELEASES, frames};
 use super::api_table::{self, Api};
 use super::dispatch::tests::{harness, recorded_image};
 use super::frame::{HeaderStart, parse_header_rest};
@@ -177,6 +177,14 @@ fn checked(taken: &Taken) -> Option<&'static Api> {
     assert!(!NOT_SERVED.contains(&name.as_str()), "{name} has a row");
     api.shape.check(&taken.body, taken.start.version).unwrap();
     Some(api)
+}
+
+/// The lives that are recorded of a release.
+fn lives(release: &str) -> &'static [&'static str] {
+    match release {
+        "4.4.0" => &["broker", "voter", "quorum"],
+        _ => &["broker", "voter"],
+    }
 }
 
 /// Every recorded frame with where it is from, requests and answers apart.
