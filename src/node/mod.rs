@@ -45,6 +45,8 @@ use deferred::Deferred;
 use forks::Forks;
 pub use interface::{Answer, Effect, Event, Parts, PeerAnswer, Published, Request};
 pub use load::Loaded;
+#[cfg(test)]
+pub(crate) use peers::told;
 use register::Registering;
 pub use retention::{Held, RetentionRules};
 use serve::Reading;

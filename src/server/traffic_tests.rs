@@ -2,6 +2,7 @@
 //! code that reads it here, and written again byte for byte. What nobody here reads yet (answers,
 //! requests of APIs that are not served) goes through `kafka-protocol` the same way.
 
+mod follow_tests;
 mod fuzz_tests;
 mod peer_tests;
 #[path = "../../protocol-tests/traffic/recording.rs"]

@@ -10,12 +10,12 @@ use crate::raft::{Ask, RaftError, Response};
 use crate::server::peer::link_tests::answered;
 use crate::types::{Epoch, ErrorCode, SplitMix};
 
-fn api(key: ApiKey) -> Option<Api> {
+pub(super) fn api(key: ApiKey) -> Option<Api> {
     APIS.into_iter().find(|api| api.key == key as i16)
 }
 
 /// A request as this node would ask it. `None` for what it never asks.
-fn ask(key: ApiKey, version: i16, body: &mut Bytes) -> Option<Ask> {
+pub(super) fn ask(key: ApiKey, version: i16, body: &mut Bytes) -> Option<Ask> {
     // Some come without a cluster's id, so that no other is refused.
     let cluster = "";
     let request = match key {
