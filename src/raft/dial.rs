@@ -278,7 +278,12 @@ impl Raft {
             RaftError::None => None,
             RaftError::Partition(code) => Some(code),
             RaftError::Top(code) => {
-                tracing::warn!(peer = ?call.peer, ?code, "another node refuses to answer");
+                self.rebuffs += 1;
+                // It may go on for as long as both run.
+                if self.rebuffs.is_power_of_two() {
+                    let count = self.rebuffs;
+                    tracing::warn!(peer = ?call.peer, ?code, count, "a node refuses to answer");
+                }
                 self.rest(call.peer, now);
                 return false;
             }

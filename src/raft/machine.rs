@@ -42,6 +42,8 @@ pub struct Raft {
     pub(super) stopping: bool,
     /// Claims of leadership that contradicted what this node knows.
     pub(super) forged: u64,
+    /// Answers that were none because of what this node is, or that one.
+    pub(super) rebuffs: u64,
     next_token: u64,
     /// The election state on disk.
     pub(super) durable: Option<QuorumState>,
@@ -123,6 +125,7 @@ impl Raft {
             started: false,
             stopping: false,
             forged: 0,
+            rebuffs: 0,
             next_token: 0,
             durable: boot.quorum_state,
             saving: None,

@@ -18,11 +18,13 @@ struct Step {
     answer: Told,
 }
 
+type Connections = BTreeMap<u32, Vec<Option<Step>>>;
+
 /// The fetches of each connection in order, of records and of snapshots, without those that failed
 /// or were not answered; and the epochs of the log that they told of.
-fn fetches(release: &str, life: &str) -> (BTreeMap<u32, Vec<Option<Step>>>, Vec<(Epoch, Offset)>) {
+fn fetches(release: &str, life: &str) -> (Connections, Vec<(Epoch, Offset)>) {
     let all = frames(release, life);
-    let mut connections: BTreeMap<u32, Vec<Option<Step>>> = BTreeMap::new();
+    let mut connections = Connections::new();
     let mut epochs: BTreeMap<Epoch, Offset> = BTreeMap::new();
     for (frame, request) in &all {
         let Some(request) = request.map(|at| &all[at].0) else {
