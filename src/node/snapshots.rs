@@ -96,6 +96,12 @@ impl Snapshots {
         self.held.log_bytes = self.held.log_bytes.saturating_add(bytes as u64);
     }
 
+    /// The snapshots that are known to be on disk.
+    #[cfg(test)]
+    pub(super) fn held_ids(&self) -> Vec<OffsetAndEpoch> {
+        self.held.snapshots.iter().map(|held| held.id).collect()
+    }
+
     /// Bytes of the log.
     #[cfg(test)]
     pub(super) const fn log_bytes(&self) -> u64 {
@@ -236,9 +242,15 @@ impl Node {
             held.bytes
         );
         self.snapshots.writing = false;
+        if id.offset < self.raft.log_start() {
+            // One of a leader took the log's place meanwhile. The next start lets this file go.
+            return self.snapshot_if_due(now, effects);
+        }
         self.snapshots.newest = self.snapshots.newest.max(id.offset);
         self.snapshots.held.add(held);
-        self.drive(now, Input::SnapshotWritten(id), effects);
+        if self.raft.newest_snapshot().is_none_or(|newest| newest < id) {
+            self.drive(now, Input::SnapshotWritten(id), effects);
+        }
         // A replica in the middle of an older one would have to begin anew: it has until the next
         // regular look, which waits for nobody.
         if !self.snapshots.is_fetched(now.instant) {

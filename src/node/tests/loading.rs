@@ -205,3 +205,22 @@ fn a_fetched_snapshot_that_is_no_good_is_dropped_and_one_that_cannot_be_replayed
     bench.step(Event::SnapshotLoaded(Err("record 3: unknown".to_owned())));
     assert_eq!(bench.halted.as_deref(), Some("record 3: unknown"));
 }
+
+/// What was being written when the leader's snapshot came would stand below the log's start.
+#[test]
+fn an_own_snapshot_that_is_done_after_the_leaders_was_taken_over_counts_no_more() {
+    let mut bench = Bench::observing(Bench::active().log, 9);
+    bench.follow(4);
+    let own = HeldSnapshot {
+        id: id(3, 1),
+        bytes: 1_000,
+        last_timestamp: None,
+    };
+    bench.load(loaded(id(500, 4), &[2]));
+    bench.settle();
+    bench.step(Event::Disk(Completion::SnapshotWritten(own)));
+    bench.settle();
+    assert_eq!(bench.node.raft().newest_snapshot(), Some(id(500, 4)));
+    assert_eq!(bench.node.snapshots.held_ids(), [id(500, 4)]);
+    assert_eq!(bench.halted, None);
+}
