@@ -6,6 +6,7 @@ mod following;
 mod leading;
 mod limits;
 mod loading;
+mod upgrading;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

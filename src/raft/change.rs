@@ -540,7 +540,7 @@ fn key_text(key: ReplicaKey) -> String {
     format!("ReplicaKey(id={}, directoryId={directory})", key.id)
 }
 
-fn keys_text(nodes: &[VoterNode]) -> String {
+pub(super) fn keys_text(nodes: &[VoterNode]) -> String {
     let keys: Vec<String> = nodes.iter().map(|node| key_text(node.key)).collect();
     format!("[{}]", keys.join(", "))
 }

@@ -7,7 +7,7 @@
 
 use crate::types::{ErrorCode, NodeId, Ticket};
 
-use super::change::normalised;
+use super::change::{keys_text, normalised};
 use super::input::UpdateVoterRequest;
 use super::machine::{Raft, Turn};
 use super::output::{ControlRecord, RaftError, Response, UpdateVoterResponse, VoterNode};
@@ -70,7 +70,10 @@ impl Raft {
             nodes.push(node);
             self.append_voters(nodes, turn);
         } else if self.voters.ids().contains(&id) {
-            tracing::info!(id = id.0, ?node, "a voter tells of itself");
+            tracing::info!(
+                voter = keys_text(std::slice::from_ref(&node)),
+                "a voter tells of itself"
+            );
             if let Role::Leader(leader) = &mut self.role {
                 leader.change.told.insert(id, node);
             }
@@ -152,7 +155,11 @@ impl Raft {
             return;
         }
         let voters = self.voters_told();
-        tracing::info!(level, ?voters, "the voters live in the log from here on");
+        tracing::info!(
+            level,
+            voters = keys_text(&voters),
+            "the voters live in the log from here on"
+        );
         let records = vec![
             ControlRecord::KraftVersion(level),
             ControlRecord::Voters(voters),

@@ -275,6 +275,12 @@ pub(super) fn log_start(config: &Config, opened: &Opened, parts: &Parts) {
         raft.epoch(),
         raft.kraft_version(),
     );
+    if raft.kraft_version() > 0 && !config.quorum.voters.is_empty() {
+        tracing::warn!(
+            "controller.quorum.voters is ignored: at {KRAFT_VERSION} {} the voters are in the log",
+            raft.kraft_version(),
+        );
+    }
     let own = |key| is_own(key, config.node_id, opened.directory_id);
     if !raft.voters().iter().any(|voter| own(voter.key)) {
         tracing::info!(
