@@ -47,8 +47,9 @@ fix: cargo ## apply lints' suggestions and the format: the one target that write
 	cargo fmt
 
 .PHONY: sim
-sim: cargo ## deterministic simulation: new seeds for TIME=60 seconds, or one with SEED=n
-	cargo test --profile sim --test sim -- $(if $(SEED),--seed $(SEED),--seconds $(or $(TIME),60))
+sim: cargo ## deterministic simulation: new seeds for TIME=60 seconds, one with SEED=n, or SEEDS=n FROM=m
+	cargo test --profile sim --test sim -- $(if $(SEED),--seed $(SEED),$(if \
+	  $(SEEDS),--seeds $(SEEDS) --from $(or $(FROM),1),--seconds $(or $(TIME),60)))
 
 .PHONY: golden
 golden: cargo ## rewrite the scripted traces and tables; then `git diff` is the review

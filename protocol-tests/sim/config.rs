@@ -195,11 +195,13 @@ impl Config {
         let kraft_version = u16::from(Chance(500).hits(rng));
         let setups = (0..voters + observers).map(|_| Setup::draw(rng)).collect();
         let faults = Faults::draw(rng, kraft_version);
-        // A node that does not vote cannot tell the others of an epoch that a liar made it enter.
-        let liars = if faults.change > 0 {
+        // A node that does not vote cannot tell the others of an epoch that a liar made it enter,
+        // nor leave one for which a liar named the leader.
+        let honest = faults.change > 0 || observers > 0;
+        let liars = if honest {
             0
         } else {
-            rng.below(4).saturating_sub(2)
+            rng.below(4).saturating_sub(1)
         };
         Self {
             kind,

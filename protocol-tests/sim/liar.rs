@@ -44,6 +44,13 @@ pub(crate) fn lie(rng: &mut SplitMix, epoch: Epoch, end: Offset) -> Request {
     let who = stranger(rng);
     let voter = [None, Some(key(1)), Some(key(9))][rng.below(3) as usize];
     let near = wild_epoch(rng, epoch.0);
+    // Whoever may name the leader of an epoch that has none yet keeps the nodes that believe it
+    // out of that epoch, whatever they are told later.
+    let past = match rng.below(3) {
+        0 => i32::MAX,
+        1 => i32::MIN,
+        _ => epoch.0 - 1 - rng.below(3) as i32,
+    };
     match rng.below(13) {
         // A lie that convinces: the next epoch, and a log that is not behind.
         12 => Request::Vote(VoteRequest {
@@ -68,7 +75,7 @@ pub(crate) fn lie(rng: &mut SplitMix, epoch: Epoch, end: Offset) -> Request {
             cluster_id,
             voter,
             leader_id: who.id,
-            epoch: Epoch(near),
+            epoch: Epoch(past),
             endpoints: match rng.below(2) {
                 0 => Vec::new(),
                 _ => vec![("CONTROLLER".to_owned(), "nowhere".to_owned(), 1)],
@@ -77,7 +84,7 @@ pub(crate) fn lie(rng: &mut SplitMix, epoch: Epoch, end: Offset) -> Request {
         2 => Request::EndQuorumEpoch(EndQuorumEpochRequest {
             cluster_id,
             leader_id: who.id,
-            epoch: Epoch(near),
+            epoch: Epoch(past),
             preferred: (0..rng.below(90)).map(|other| key(other as i32)).collect(),
         }),
         3 => Request::DescribeQuorum(DescribeQuorumRequest),
