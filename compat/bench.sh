@@ -10,6 +10,7 @@
 #   ROUNDS=20               how often each leader is lost
 #   TOPICS=10000            topics that 64 clients create
 #   RECORD=1                adds the figures to compat/bench.tsv, with the commit and the machine
+#   KEEP=1                  keeps the servers' directories and logs
 #   WORK=dir                scratch, on the disk that is to be measured (target/bench)
 #   KRAFTD=program          another binary
 set -euo pipefail
@@ -22,7 +23,11 @@ compat/jars.sh 4.4.0
 jars=$PWD/compat/java/jars/4.4.0
 mkdir -p "${WORK:-$target/bench}"
 work=$(mktemp -d "$(realpath "${WORK:-$target/bench}")/run.XXXXXX")
-trap 'rm -rf "$work"' EXIT
+if [ -n "${KEEP:-}" ]; then
+  echo "Everything is kept in $work."
+else
+  trap 'rm -rf "$work"' EXIT
+fi
 trap 'exit 130' INT
 trap 'exit 143' TERM
 
@@ -33,7 +38,8 @@ java -Xmx256m -XX:+UseSerialGC -Dorg.slf4j.simpleLogger.defaultLogLevel=error \
   "-Dlog4j2.configurationFile=$PWD/compat/java/conf/log4j2-tools.properties" \
   "-Drepeats=${REPEATS:-3}" "-Didle.seconds=${IDLE_SECONDS:-20}" "-Dcreates=${CREATES:-500}" \
   "-Dscale=${SCALE:-10000 100000 1000000}" "-Dfailover.scale=${SCALE:-}" \
-  "-Drounds=${ROUNDS:-20}" "-Dtopics=${TOPICS:-10000}" "-Dmakes=${MAKES:-kraftd java}" -cp "$work/classes:$jars/*" kraftd.bench.Bench \
+  "-Drounds=${ROUNDS:-20}" "-Dtopics=${TOPICS:-10000}" "-Dmakes=${MAKES:-kraftd java}" \
+  "-Dkeep=${KEEP:+true}" -cp "$work/classes:$jars/*" kraftd.bench.Bench \
   "$kraftd" "$generate" "$jars" "$PWD/compat/java/conf" "$work" "$work/rows.tsv" \
   ${WHAT:-idle start create scale}
 load_after=$(cut -d' ' -f1 /proc/loadavg)

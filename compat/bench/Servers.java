@@ -207,6 +207,9 @@ final class Servers implements AutoCloseable {
         // None of them needs to go gently: their directory goes with them.
         processes.forEach(Process::destroyForcibly);
         processes.forEach(process -> process.onExit().join());
+        if (Boolean.getBoolean("keep")) {
+            return;
+        }
         try (Stream<Path> all = Files.walk(dir)) {
             for (Path path : all.sorted(Comparator.reverseOrder()).toList()) {
                 Files.deleteIfExists(path);
