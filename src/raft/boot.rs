@@ -121,6 +121,7 @@ impl Start<'_> {
             let role = Candidate {
                 granted,
                 refused: Vec::new(),
+                gone: Vec::new(),
                 deadline,
             };
             return (epoch, Role::Candidate(role));

@@ -350,6 +350,7 @@ impl Raft {
             true => granted.push(id),
             false => refused.push(id),
         }
+        self.is_there(id);
         if let Role::Prospective(role) = &self.role
             && role.haste.as_ref().is_some_and(|it| it.back.leader == id)
         {
@@ -357,10 +358,33 @@ impl Raft {
         }
     }
 
+    /// Who is asked for votes and found nobody, or somebody again.
+    fn gone(&mut self) -> Option<&mut Vec<NodeId>> {
+        match &mut self.role {
+            Role::Prospective(role) => Some(&mut role.gone),
+            Role::Candidate(role) => Some(&mut role.gone),
+            _ => None,
+        }
+    }
+
+    fn is_there(&mut self, id: NodeId) {
+        if let Some(gone) = self.gone() {
+            gone.retain(|it| *it != id);
+        }
+    }
+
     /// There will be no answer.
     fn call_failed(&mut self, call: Call, fault: CallFault, turn: &mut Turn) {
         tracing::debug!(peer = ?call.peer, kind = ?call.kind, ?fault, "no answer");
         self.rest(call.peer, turn.now.instant);
+        if let (Kind::PreVote | Kind::Vote, PeerName::Node(id), CallFault::Closed) =
+            (call.kind, call.peer, fault)
+        {
+            self.is_there(id);
+            if let Some(gone) = self.gone() {
+                gone.push(id);
+            }
+        }
         match (call.kind, call.peer) {
             (Kind::PreVote, PeerName::Node(id)) => self.pre_vote_failed(id, fault, turn),
             (Kind::EndQuorumEpoch, PeerName::Node(id)) if fault != CallFault::Silent => {

@@ -290,8 +290,26 @@ impl Raft {
                 let why = "a majority would vote for this node";
                 self.transition(turn, Move::Candidate, why);
             }
-        } else if self.voters.cannot_win(&role.refused) {
+        } else if self.voters.cannot_win(&role.refused) && !role.resigned {
             self.give_up(turn);
+        } else if role.haste.is_none() && self.is_hopeless(&role.refused, &role.gone) {
+            self.ask_again(turn.now.instant);
+        }
+    }
+
+    /// Whether nobody is left who could still vote for this node.
+    fn is_hopeless(&self, refused: &[NodeId], gone: &[NodeId]) -> bool {
+        !refused.is_empty() && self.voters.cannot_win(&[refused, gone].concat())
+    }
+
+    /// Whoever said no may have heard of the leader's end a moment later.
+    fn ask_again(&mut self, now: Instant) {
+        if let Role::Prospective(role) = &mut self.role
+            && role.ask_at.is_none()
+        {
+            role.ask_at = Some(now.plus_ms(super::haste::pause_ms(role.tries)));
+            role.tries = role.tries.saturating_add(1);
+            role.refused.clear();
         }
     }
 
@@ -304,7 +322,9 @@ impl Raft {
             let granted = role.granted.clone();
             let to = Move::Leader { granted };
             self.transition(turn, to, "a majority voted for this node");
-        } else if self.voters.cannot_win(&role.refused) {
+        } else if self.voters.cannot_win(&role.refused)
+            || self.is_hopeless(&role.refused, &role.gone)
+        {
             // Two that lose against each other must not try again at the same moment.
             let longest = RETRY_MS << self.lost_elections.min(5);
             let wait_ms = 1 + self.rng.below(longest);

@@ -37,6 +37,11 @@ pub(super) const HASTE_MS: u64 = 200;
 /// How long a leader that neither answers nor refuses holds a hasty election up, milliseconds.
 pub(super) const PATIENCE_MS: u64 = 100;
 
+/// The pause after so many tries in vain, milliseconds.
+pub(super) fn pause_ms(tries: u32) -> u64 {
+    (RETRY_MS << tries.min(10)).min(PAUSE_MAX_MS)
+}
+
 /// Why a follower may have no leader any more although its fetch timer runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Doubt {

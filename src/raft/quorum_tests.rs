@@ -63,6 +63,8 @@ struct Quorum {
     cut: Vec<(i32, i32)>,
     /// Does not know the pre-vote.
     old: Vec<i32>,
+    /// How long a write takes.
+    disk_ms: u64,
 }
 
 impl Quorum {
@@ -74,6 +76,7 @@ impl Quorum {
             count: 0,
             cut: Vec::new(),
             old: Vec::new(),
+            disk_ms: DISK_MS,
         };
         for id in ids {
             let config = RaftConfig {
@@ -144,7 +147,7 @@ impl Quorum {
             Output::Write { token, write, then } => {
                 member.carried.insert(token, then);
                 write_log(&mut member.log, write);
-                self.later(DISK_MS, id, Happening::Written(token));
+                self.later(self.disk_ms, id, Happening::Written(token));
             }
             Output::Send { call, to, ask } => self.send(id, call, &to, ask),
             Output::Reply { ticket, response } => {
@@ -321,6 +324,17 @@ impl Quorum {
         }
     }
 
+    /// Who is the first successor in these last words of a leader.
+    fn preferred_of(&self, words: &[(u64, u64)]) -> i32 {
+        let first = words.iter().find_map(|at| match &self.queue[at].1 {
+            Happening::Request(_, _, Ask::Raft(Request::EndQuorumEpoch(end))) => {
+                end.preferred.first()
+            }
+            _ => None,
+        });
+        first.expect("a leader knows its followers").id.0
+    }
+
     fn lose_connection(&mut self, from: i32, to: i32) {
         let member = self.members.get_mut(&to).expect("it lives");
         let lost: Vec<Ticket> = member
@@ -392,6 +406,21 @@ fn a_killed_leader_is_replaced_without_waiting_for_a_timer() {
     }
 }
 
+/// Two candidates of one epoch, and nobody else who could vote.
+#[test]
+fn votes_that_are_split_are_asked_for_again_at_once() {
+    for disk_ms in [30, 45, 60, 75, 90] {
+        let (mut quorum, _) = Quorum::settle(&[1, 2, 3]);
+        let (leader, epoch) = quorum.active().expect("settled");
+        quorum.disk_ms = disk_ms;
+        quorum.kill(leader);
+        let took = quorum.until(900, |it| {
+            it.active().is_some_and(|(_, later)| later > epoch)
+        });
+        assert!(took <= 12 * disk_ms, "{took} ms: {}", quorum.show());
+    }
+}
+
 #[test]
 fn a_leader_that_stops_hands_over_at_once() {
     let (mut quorum, leader) = Quorum::settle(&[1, 2, 3]);
@@ -403,6 +432,39 @@ fn a_leader_that_stops_hands_over_at_once() {
     assert!(took <= 20, "{took} ms: {}", quorum.show());
     assert_eq!(quorum.active().map(|(_, it)| it), Some(epoch.next()));
     quorum.until(100, |it| it.members[&leader].may_stop);
+}
+
+/// The first of the successors asks before the others know why.
+#[test]
+fn a_successor_that_is_too_early_asks_again() {
+    for late_ms in [3, 10, 40] {
+        let (mut quorum, _) = Quorum::settle(&[1, 2, 3]);
+        let (leader, epoch) = quorum.active().expect("settled");
+        quorum.drive(leader, Input::Shutdown);
+        // The last word to one of them takes longer.
+        let slow: Vec<_> = quorum
+            .queue
+            .iter()
+            .filter(|(_, (_, what))| {
+                matches!(
+                    what,
+                    Happening::Request(_, _, Ask::Raft(Request::EndQuorumEpoch(_)))
+                )
+            })
+            .map(|(at, _)| *at)
+            .collect();
+        let preferred = quorum.preferred_of(&slow);
+        for at in slow {
+            if quorum.queue[&at].0 != preferred {
+                let what = quorum.queue.remove(&at).expect("it waits");
+                quorum.queue.insert((at.0 + late_ms, at.1), what);
+            }
+        }
+        let took = quorum.until(400, |it| {
+            it.active().is_some_and(|(_, later)| later > epoch)
+        });
+        assert!(took <= 2 * late_ms + 30, "{took} ms: {}", quorum.show());
+    }
 }
 
 #[test]

@@ -48,8 +48,14 @@ pub(super) struct Prospective {
     pub(super) granted: Vec<NodeId>,
     /// Who said no.
     pub(super) refused: Vec<NodeId>,
+    /// Where nobody is.
+    pub(super) gone: Vec<NodeId>,
     /// When the others are asked, if not already: not at once after an election was lost.
     pub(super) ask_at: Option<Instant>,
+    /// How often they were asked in vain.
+    pub(super) tries: u32,
+    /// The leader itself said that it leads no more.
+    pub(super) resigned: bool,
     pub(super) deadline: Instant,
     /// Set if only the connection to the leader is lost.
     pub(super) haste: Option<Box<Haste>>,
@@ -61,6 +67,8 @@ pub(super) struct Candidate {
     pub(super) granted: Vec<NodeId>,
     /// Who said no.
     pub(super) refused: Vec<NodeId>,
+    /// Where nobody is.
+    pub(super) gone: Vec<NodeId>,
     pub(super) deadline: Instant,
 }
 

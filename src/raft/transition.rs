@@ -104,6 +104,7 @@ impl Raft {
                 let role = Candidate {
                     granted: vec![own.id],
                     refused: Vec::new(),
+                    gone: Vec::new(),
                     deadline: self.election_deadline(now),
                 };
                 (self.epoch.next(), Role::Candidate(role))
@@ -157,13 +158,20 @@ impl Raft {
 
     fn prospective(&mut self, now: Instant) -> Prospective {
         let own = self.config.node;
+        let resigned = match &self.role {
+            Role::Follower(role) => role.doubt == Doubt::Resigned,
+            _ => false,
+        };
         Prospective {
             leader: self.role.leader(own.id),
             endpoints: self.role.leader_endpoints().to_vec(),
             voted: self.role.voted(own),
             granted: vec![own.id],
             refused: Vec::new(),
+            gone: Vec::new(),
             ask_at: None,
+            tries: 0,
+            resigned,
             deadline: self.election_deadline(now),
             haste: None,
         }
