@@ -15,7 +15,7 @@ const RECORDED: &str = "fixtures/4.4.0/answers";
 
 /// APIs that Java's controller serves and kraftd does not yet, by key and name. They are not
 /// advertised, and a request for one closes its connection. FINDINGS.md lists them.
-const NOT_BUILT: [(&str, &str); 20] = [
+const NOT_BUILT: [(&str, &str); 17] = [
     ("17", "SaslHandshake"),
     ("29", "DescribeAcls"),
     ("30", "CreateAcls"),
@@ -32,9 +32,6 @@ const NOT_BUILT: [(&str, &str); 20] = [
     ("50", "DescribeUserScramCredentials"),
     ("51", "AlterUserScramCredentials"),
     ("64", "UnregisterBroker"),
-    ("80", "AddRaftVoter"),
-    ("81", "RemoveRaftVoter"),
-    ("82", "UpdateRaftVoter"),
     ("94", "UnregisterController"),
 ];
 
