@@ -8,6 +8,7 @@
 use crate::types::{CallId, ErrorCode, Instant, NodeId};
 
 use super::calls::{Call, Kind};
+use super::haste::Doubt;
 use super::input::{
     Ask, BeginQuorumEpochRequest, CallFault, EndQuorumEpochRequest, Request, Told, VoteRequest,
 };
@@ -257,8 +258,8 @@ impl Raft {
             return false;
         };
         let same = followed == Some(role.leader) && hint.leader == followed;
-        if same {
-            role.doubt = super::haste::Doubt::None;
+        if same && role.doubt != Doubt::Resigned {
+            role.doubt = Doubt::None;
         }
         same
     }

@@ -172,8 +172,7 @@ impl Raft {
         self.heal(turn);
         let deadline = self.fetch_deadline(turn.now.instant);
         if let Role::Follower(role) = &mut self.role {
-            role.deadline = deadline;
-            role.following.fetched = true;
+            role.heard(deadline);
         }
     }
 

@@ -154,8 +154,7 @@ impl Raft {
             // It lives, and knows this node.
             let deadline = self.fetch_deadline(turn.now.instant);
             if let Role::Follower(role) = &mut self.role {
-                role.deadline = deadline;
-                role.following.fetched = true;
+                role.heard(deadline);
             }
         } else if error != RaftError::None {
             tracing::warn!(code = ?response.error, "the leader does not take this voter's update");

@@ -467,6 +467,34 @@ fn a_successor_that_is_too_early_asks_again() {
     }
 }
 
+/// An answer and the leader's last word come on two connections, in any order.
+#[test]
+fn an_answer_from_before_the_last_word_does_not_hold_the_successor_up() {
+    let (mut quorum, _) = Quorum::settle(&[1, 2, 3]);
+    let (leader, epoch) = quorum.active().expect("settled");
+    let answers = |it: &Quorum| -> Vec<(u64, u64)> {
+        let all = it.queue.iter().filter(|(_, (_, what))| match what {
+            Happening::Answer(_, Ok(Told::Response(Response::Fetch(fetch)))) => {
+                fetch.error == RaftError::None
+            }
+            Happening::Answer(_, Ok(Told::Fetch { .. })) => true,
+            _ => false,
+        });
+        all.map(|(at, _)| *at).collect()
+    };
+    quorum.until(2_000, |it| !answers(it).is_empty());
+    let late = answers(&quorum);
+    quorum.drive(leader, Input::Shutdown);
+    for at in late {
+        let what = quorum.queue.remove(&at).expect("it waits");
+        quorum.queue.insert((at.0 + 2, at.1), what);
+    }
+    let took = quorum.until(400, |it| {
+        it.active().is_some_and(|(_, later)| later > epoch)
+    });
+    assert!(took <= 30, "{took} ms: {}", quorum.show());
+}
+
 #[test]
 fn a_leader_that_stops_alone_does_not_wait_for_the_dead() {
     let (mut quorum, leader) = Quorum::settle(&[1, 2, 3]);

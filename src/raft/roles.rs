@@ -114,6 +114,16 @@ pub(super) struct Resigned {
     pub(super) unreachable: Vec<NodeId>,
 }
 
+impl Follower {
+    /// The leader gave an answer. One that resigned may have sent it before: it leads no more.
+    pub(super) fn heard(&mut self, deadline: Instant) {
+        self.following.fetched = true;
+        if self.doubt != Doubt::Resigned {
+            self.deadline = deadline;
+        }
+    }
+}
+
 impl Role {
     /// The name in metrics and traces.
     pub(super) fn name(&self) -> &'static str {
