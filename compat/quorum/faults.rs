@@ -8,7 +8,7 @@ use crate::harness::{Kind, Voters, now, until};
 
 /// What happens to the leader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Fault {
+pub(super) enum Fault {
     /// SIGKILL, and a start afterwards.
     Killed,
     /// SIGTERM, and a start afterwards.
@@ -38,7 +38,7 @@ fn two_kraftd_and_one_java_controller_lose_their_leader_in_every_way() {
         (kraftd, &[Killed, Paused, Mute]),
         (JAVA, &[Stopped, CutOff]),
     ];
-    run(&[kraftd, kraftd, JAVA], "4.4.0", &plan);
+    run(Voters::Static, &[kraftd, kraftd, JAVA], "4.4.0", &plan);
 }
 
 #[test]
@@ -48,13 +48,13 @@ fn one_kraftd_and_two_java_controllers_lose_their_leader_in_every_way() {
         (kraftd, &[Stopped, CutOff, Deaf]),
         (JAVA, &[Killed, Paused]),
     ];
-    run(&[kraftd, JAVA, JAVA], "4.4.0", &plan);
+    run(Voters::Dynamic, &[kraftd, JAVA, JAVA], "4.4.0", &plan);
 }
 
 #[test]
 fn three_kraftd_controllers_lose_their_leader_in_every_way() {
     let kraftd = Kind::under_test();
-    run(&[kraftd; 3], "4.4.0", &[(kraftd, &ALL)]);
+    run(Voters::Dynamic, &[kraftd; 3], "4.4.0", &[(kraftd, &ALL)]);
 }
 
 /// 3.9 knows no pre-vote.
@@ -62,11 +62,11 @@ fn three_kraftd_controllers_lose_their_leader_in_every_way() {
 fn a_kraftd_controller_among_those_of_3_9_2_loses_and_takes_the_lead() {
     let (kraftd, java) = (Kind::under_test(), Kind::Java("3.9.2"));
     let plan: [(Kind, &[Fault]); 2] = [(kraftd, &[Killed, CutOff]), (java, &[Stopped, Mute])];
-    run(&[kraftd, java, java], "3.9.2", &plan);
+    run(Voters::Static, &[kraftd, java, java], "3.9.2", &plan);
 }
 
 /// Runs the faults of a plan, each while a node of its kind leads, and judges what is left.
-fn run(kinds: &[Kind], broker: &'static str, plan: &[(Kind, &[Fault])]) {
+fn run(voters: Voters, kinds: &[Kind], broker: &'static str, plan: &[(Kind, &[Fault])]) {
     let mut pending: BTreeSet<(usize, Fault)> = BTreeSet::new();
     let place = |kind: Kind| kinds.iter().position(|it| *it == kind);
     for (kind, faults) in plan {
@@ -74,7 +74,7 @@ fn run(kinds: &[Kind], broker: &'static str, plan: &[(Kind, &[Fault])]) {
         let place = place(*kind).expect("a kind of this quorum");
         pending.extend(faults.iter().map(|fault| (place, *fault)));
     }
-    let mut cluster = Cluster::start(Voters::Static, kinds, &[], broker);
+    let mut cluster = Cluster::start(voters, kinds, &[], broker);
     // A leader of a kind that nothing is left for costs a move.
     let mut moves = 2 * pending.len();
     while let Some((wanted, _)) = pending.first().copied() {
@@ -114,7 +114,7 @@ impl Cluster {
 
     /// The leader is lost, the others go on, it comes back. A node of a kind is helped to be next.
     #[track_caller]
-    fn lose_leader(&mut self, leader: i32, fault: Fault, next: Kind) {
+    pub(super) fn lose_leader(&mut self, leader: i32, fault: Fault, next: Kind) {
         let quorum = &mut self.quorum;
         let others: Vec<i32> = quorum
             .ids()

@@ -7,6 +7,7 @@
 use std::fs;
 use std::time::Duration;
 
+use super::faults::Fault;
 use super::{Cluster, JAVA};
 use crate::harness::{Kind, Quorum, Voters, until};
 
@@ -28,8 +29,9 @@ fn wiped_and_lagging_voters_catch_up_by_a_snapshot_of_either_kind() {
     let kraftd = Kind::under_test();
     let kinds = [kraftd, kraftd, JAVA];
     let mut cluster = Cluster::start(Voters::Static, &kinds, &LIMITS, "4.4.0");
-    let leader = cluster.until_leads(kraftd);
-    let (wiped, java) = (3 - leader, 3);
+    let java = 3;
+    let leader = cluster.until_leads_anew(kraftd);
+    let wiped = 3 - leader;
     // Cut off, it goes on trying; what it lacks is no longer in the leader's log when it is back.
     cluster.quorum.network.cut(java);
     cluster.until_log_moved_on(leader);
@@ -49,7 +51,7 @@ fn wiped_and_lagging_voters_catch_up_by_a_snapshot_of_either_kind() {
 fn new_observers_catch_up_by_a_snapshot_of_kraftds() {
     let kraftd = Kind::under_test();
     let mut cluster = Cluster::start(Voters::Dynamic, &[kraftd; 3], &LIMITS, "4.4.0");
-    let leader = cluster.quorum.until_led(&[]).leader;
+    let leader = cluster.until_leads_anew(kraftd);
     cluster.until_log_moved_on(leader);
     for (kind, observer) in [(kraftd, 4), (JAVA, 5)] {
         cluster.expect_snapshot_fetched(observer, leader, |quorum| {
@@ -60,6 +62,15 @@ fn new_observers_catch_up_by_a_snapshot_of_kraftds() {
 }
 
 impl Cluster {
+    /// Waits for another leader of a kind than the one that the broker began with: for a minute
+    /// after somebody fetched a snapshot, kraftd lets go of nothing.
+    #[track_caller]
+    fn until_leads_anew(&mut self, kind: Kind) -> i32 {
+        let first = self.quorum.until_led(&[]).leader;
+        self.lose_leader(first, Fault::CutOff, kind);
+        self.until_leads(kind)
+    }
+
     /// Waits until the leader's log begins above what is committed now.
     #[track_caller]
     fn until_log_moved_on(&mut self, leader: i32) {
