@@ -99,7 +99,7 @@ impl Raft {
     /// (version 18 tells what the replica knows).
     fn may_wait(&self, request: &FetchRequest) -> bool {
         let news = self
-            .commit
+            .told_commit()
             .is_some_and(|commit| commit.0 > request.high_watermark);
         request.max_wait_ms > 0 && !news
     }
@@ -183,10 +183,20 @@ impl Raft {
         turn.reply(waiter.ticket, Response::Fetch(response));
     }
 
+    /// The commit offset as a leader tells it: nothing before it has committed in its own epoch.
+    /// What it knows from before may be less than what others know, and Java's processes halt when
+    /// a leader tells them less than the one before it (KIP-595, high watermark).
+    fn told_commit(&self) -> Option<Offset> {
+        match &self.role {
+            Role::Leader(leader) if !leader.announced => None,
+            _ => self.commit,
+        }
+    }
+
     /// A response without records. An error tells no commit offset.
     pub(super) fn fetch_response(&self, listener: &str, error: RaftError) -> FetchResponse {
         let commit = match error {
-            RaftError::None => self.commit,
+            RaftError::None => self.told_commit(),
             RaftError::Top(_) | RaftError::Partition(_) => None,
         };
         FetchResponse {
@@ -268,12 +278,13 @@ impl Raft {
             observers: Vec::new(),
             nodes: Vec::new(),
         };
+        let high_watermark = self.told_commit().map_or(-1, |commit| commit.0);
         let Role::Leader(leader) = &mut self.role else {
             return response;
         };
         response.error = RaftError::None;
         response.message = None;
-        response.high_watermark = self.commit.map_or(-1, |commit| commit.0);
+        response.high_watermark = high_watermark;
         response.observers = leader.progress.describe_observers(turn.now.instant);
         response.nodes = self.voters.nodes().to_vec();
         let own = self.voters.find(self.config.node).map(|node| node.key);
