@@ -283,7 +283,20 @@ impl Raft {
                 // It may go on for as long as both run.
                 if self.rebuffs.is_power_of_two() {
                     let count = self.rebuffs;
-                    tracing::warn!(peer = ?call.peer, ?code, count, "a node refuses to answer");
+                    let why = match code {
+                        ErrorCode::InconsistentClusterId => {
+                            "its directory is of another cluster, or this node's is"
+                        }
+                        ErrorCode::ClusterAuthorizationFailed => "it does not let this node in",
+                        _ => "see its log",
+                    };
+                    tracing::warn!(
+                        peer = ?call.peer,
+                        ?code,
+                        cluster = self.config.cluster_id,
+                        count,
+                        "a node refuses to answer: {why}"
+                    );
                 }
                 self.rest(call.peer, now);
                 return false;

@@ -262,7 +262,7 @@ impl Raft {
         };
         if role.haste.is_some() {
             let to = Move::Back { calm: false };
-            return self.transition(turn, to, "the others hear the leader");
+            return self.transition(turn, to, "no majority agrees yet");
         }
         // The timer is wound up anew, else the next try would follow at once.
         role.deadline = turn.now.instant;

@@ -139,7 +139,10 @@ impl Raft {
         let Role::Follower(role) = &mut self.role else {
             return;
         };
-        if role.leader != peer || role.doubt != Doubt::None || !hurried {
+        // Who never heard this leader has no reason to miss it: after a time without anybody to
+        // elect, only the timers go on trying.
+        let heard = role.following.fetched && role.leader == peer;
+        if !heard || role.doubt != Doubt::None || !hurried {
             return;
         }
         role.doubt = Doubt::Lost {

@@ -45,26 +45,40 @@ pub(super) enum Move {
 impl Raft {
     /// The one place where roles change.
     pub(super) fn transition(&mut self, turn: &mut Turn, to: Move, why: &'static str) {
-        let own = self.config.node.id;
         let (from, from_epoch) = (self.role.name(), self.epoch);
+        let tried = self.hasty_tries() > 0;
         let (epoch, next) = self.next_role(turn.now.instant, to);
         self.epoch = epoch;
         let before = std::mem::replace(&mut self.role, next);
         // What was asked in the old role, and who failed then, is of no interest.
         self.calls.forget();
         self.quorum_changed = true;
-        tracing::info!(
-            node = own.0,
-            from,
-            to = self.role.name(),
-            from_epoch = from_epoch.0,
-            epoch = epoch.0,
-            leader = self.role.leader(own).map(|id| id.0),
-            why,
-            "role"
-        );
+        self.log_role((from, from_epoch), tried, why);
         if let Role::Leader(leader) = before {
             self.leave_leadership(*leader, turn);
+        }
+    }
+
+    /// How often this node asked in vain whether it should lead because a connection was lost.
+    fn hasty_tries(&self) -> u32 {
+        match &self.role {
+            Role::Follower(Follower {
+                doubt: Doubt::Lost { tries, .. },
+                ..
+            }) => *tries,
+            Role::Prospective(role) => role.haste.as_ref().map_or(0, |haste| haste.tries),
+            _ => 0,
+        }
+    }
+
+    /// One line for each change; for tries of the same kind again and again only the first.
+    fn log_role(&self, (from, from_epoch): (&str, Epoch), tried: bool, why: &str) {
+        let (node, to) = (self.config.node.id, self.role.name());
+        let (epoch, leader) = (self.epoch, self.role.leader(node).map(|id| id.0));
+        if tried && epoch == from_epoch && !matches!(self.role, Role::Leader(_)) {
+            tracing::debug!(%node, from, to, %from_epoch, %epoch, leader, why, "role");
+        } else {
+            tracing::info!(%node, from, to, %from_epoch, %epoch, leader, why, "role");
         }
     }
 

@@ -7,6 +7,9 @@ use crate::types::{Instant, NodeId};
 
 /// How often it is looked, in milliseconds.
 const LOOK_MS: u64 = 1_000;
+/// A follower whose leader was silent for this long has none, in milliseconds: somewhat more than
+/// the fetch time-out that is usual.
+const SILENT_MS: u64 = 3_000;
 /// How long there is no leader before the first warning, and between two, in milliseconds.
 const WARN_MS: u64 = 10_000;
 
@@ -74,7 +77,7 @@ fn is_led(raft: &Raft, status: &[PeerStatus]) -> bool {
         .iter()
         .filter(|it| it.name == leader.name)
         .find_map(|it| it.seen);
-    heard.is_some_and(|ago| ago.as_millis() < u128::from(WARN_MS))
+    heard.is_some_and(|ago| ago.as_millis() < u128::from(SILENT_MS))
 }
 
 fn sentence(own: NodeId, ms: u64, raft: &Raft, status: &[PeerStatus]) -> String {
@@ -190,9 +193,9 @@ mod tests {
     #[test]
     fn a_leader_counts_while_it_is_heard() {
         assert!(warned(&raft(Some(2)), |_| Some(500)).is_empty());
-        // It falls silent at 20 s: unheard for 10 s at 30 s, and no leader for 10 s at 40 s.
+        // It falls silent at 20 s: none from 23 s on.
         let silent = |now: u64| Some(now.saturating_sub(20_000));
-        assert_eq!(warned(&raft(Some(2)), silent), [40_000, 50_000, 60_000]);
+        assert_eq!(warned(&raft(Some(2)), silent), [33_000, 43_000, 53_000]);
     }
 
     #[test]

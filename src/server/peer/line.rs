@@ -292,7 +292,9 @@ impl Line {
     fn report(&self, (host, port): &Address, text: &str, was_open: bool) {
         let before = {
             let mut notes = lock(&self.notes);
-            notes.connected = None;
+            if notes.connected.take().is_some() {
+                notes.seen = Some(Instant::now());
+            }
             notes.error.replace((text.to_owned(), Instant::now()))
         };
         let name = Named(self.name);
