@@ -25,7 +25,7 @@ impl Node {
 pub(crate) fn told(answer: PeerAnswer) -> Result<Told, CallFault> {
     match answer {
         PeerAnswer::Raft(response) => Ok(Told::Response(response)),
-        PeerAnswer::Fetch { response, records } => Ok(told_records(response, records)),
+        PeerAnswer::Fetch { response, records } => told_records(response, records),
         PeerAnswer::Snapshot {
             response,
             size,
@@ -43,16 +43,46 @@ pub(crate) fn told(answer: PeerAnswer) -> Result<Told, CallFault> {
     }
 }
 
-/// Fetched records as far as they are sound. Damage is no fault of the whole answer: what is
-/// dropped is asked for again.
-fn told_records(response: FetchResponse, records: Bytes) -> Told {
+/// Fetched records as far as they are sound: what is dropped is asked for again. If nothing is
+/// sound, the answer is none, so that the next question waits a while, and a leader that has
+/// nothing better is replaced.
+fn told_records(response: FetchResponse, records: Bytes) -> Result<Told, CallFault> {
     let fetched = fetched::sound(records, response.hint.epoch);
     if let Some(why) = fetched.bad {
         tracing::warn!(
             leader = response.hint.leader.map(|id| id.0),
             "fetched records are dropped: {why}"
         );
+        if fetched.batches.is_empty() {
+            return Err(CallFault::Garbage);
+        }
     }
     let batches = fetched.batches;
-    Told::Fetch { response, batches }
+    Ok(Told::Fetch { response, batches })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::raft::{LeaderHint, RaftError};
+    use crate::types::Offset;
+
+    /// An answer of which nothing is left was taken for "no news": it was asked for again without
+    /// a pause, and gave the leader its time, for as long as its damage was not committed.
+    #[test]
+    fn records_of_which_none_is_sound_are_no_answer() {
+        let response = FetchResponse {
+            error: RaftError::None,
+            hint: LeaderHint::default(),
+            high_watermark: 3,
+            log_start: Offset::ZERO,
+            diverging: None,
+            snapshot: None,
+        };
+        let damaged = Bytes::from_static(&[0; 80]);
+        let judged = told_records(response.clone(), damaged);
+        assert!(matches!(judged, Err(CallFault::Garbage)), "{judged:?}");
+        let judged = told_records(response, Bytes::new());
+        assert!(matches!(judged, Ok(Told::Fetch { .. })), "{judged:?}");
+    }
 }

@@ -16,7 +16,8 @@ use super::{Effect, Leading, Node};
 const PAUSE_MS: u64 = 100;
 /// The longest pause, in milliseconds. As Java.
 const PAUSE_MS_MAX: u64 = 120_000;
-/// How long an answer, and then the record, may take to come, in milliseconds.
+/// How long an answer, and then the record, may take to come, in milliseconds: longer than the
+/// shell waits for the answer.
 const PATIENCE_MS: u64 = 10_000;
 
 /// How far it is.
