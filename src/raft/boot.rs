@@ -32,7 +32,7 @@ pub struct RaftConfig {
     pub bootstrap: Vec<(String, u16)>,
     /// `controller.quorum.request.timeout.ms`: how long an answer of another node may take.
     pub request_timeout_ms: u64,
-    /// `controller.quorum.retry.backoff.ms`: how long a node that failed is left alone.
+    /// `controller.quorum.retry.backoff.ms`: how long a node that failed is left alone, at first.
     pub retry_backoff_ms: u64,
     /// `controller.quorum.fetch.max.bytes`.
     pub fetch_bytes_max: u32,
@@ -72,6 +72,8 @@ pub(super) struct Start<'a> {
     pub(super) own: ReplicaKey,
     pub(super) log: &'a Log,
     pub(super) voters: &'a Voters,
+    /// Whether this node may lead.
+    pub(super) eligible: bool,
     /// When an election is tried, if this node may.
     pub(super) election: Instant,
     /// When a former leader looks for the next one.
@@ -113,8 +115,9 @@ impl Start<'_> {
             };
             return (epoch, Role::Resigned(role));
         }
-        // An epoch that has records had a leader; if that was this node, see above.
-        let open = disk.epoch > self.log.last_epoch() && self.voters.find(self.own).is_some();
+        // An epoch that has records had a leader; if that was this node, see above. Who may not
+        // lead gives nobody its vote, itself included.
+        let open = disk.epoch > self.log.last_epoch() && self.eligible;
         if open && disk.voted.is_some_and(|voted| self.is_own_vote(voted)) {
             let granted = vec![self.own.id];
             let deadline = self.election;

@@ -42,12 +42,17 @@ enum Line {
     Resting(Instant),
 }
 
+/// The longest pause after a failure, milliseconds, unless the first is longer.
+const PAUSE_MS_MAX: u64 = 500;
+
 /// All questions under way.
 #[derive(Debug, Default)]
 pub(super) struct Calls {
     last: u64,
     lines: BTreeMap<PeerName, Line>,
     open: BTreeMap<CallId, Call>,
+    /// Questions in a row that nobody answered.
+    failures: BTreeMap<PeerName, u32>,
 }
 
 impl Calls {
@@ -88,6 +93,20 @@ impl Calls {
         Some(call)
     }
 
+    /// A question to `peer` was answered, whatever the answer was.
+    pub(super) fn answered(&mut self, peer: PeerName) {
+        self.failures.remove(&peer);
+    }
+
+    /// A question to `peer` was not answered. Gives the pause that is due, in milliseconds: each
+    /// twice as long as the one before, for every question may cost a look-up and a connection.
+    pub(super) fn failed(&mut self, peer: PeerName, first_ms: u64) -> u64 {
+        let before = self.failures.entry(peer).or_default();
+        let pause = first_ms << (*before).min(10);
+        *before = before.saturating_add(1);
+        pause.min(PAUSE_MS_MAX.max(first_ms))
+    }
+
     /// Leaves `peer` alone until then.
     pub(super) fn rest(&mut self, peer: PeerName, until: Instant) {
         self.lines.insert(peer, Line::Resting(until));
@@ -122,6 +141,7 @@ impl Calls {
     pub(super) fn forget(&mut self) {
         self.lines.clear();
         self.open.clear();
+        self.failures.clear();
     }
 
     /// Forgets pauses that are over.
@@ -168,6 +188,21 @@ mod tests {
         assert!(calls.is_free(PEER, Instant(30)));
         calls.wake(Instant(30));
         assert_eq!(calls.deadline(), Instant::NEVER);
+    }
+
+    /// A voter that is down for hours must not be dialled fifty times a second.
+    #[test]
+    fn pauses_grow_with_the_failures_until_an_answer_or_another_role() {
+        let mut calls = Calls::default();
+        for pause in [20, 40, 80, 160, 320, 500, 500] {
+            assert_eq!(calls.failed(PEER, 20), pause);
+        }
+        calls.answered(PEER);
+        assert_eq!(calls.failed(PEER, 20), 20);
+        assert_eq!(calls.failed(PEER, 20), 40);
+        calls.forget();
+        assert_eq!(calls.failed(PEER, 20), 20);
+        assert_eq!(calls.failed(PEER, 2_000), 2_000);
     }
 
     #[test]

@@ -18,6 +18,11 @@ use super::output::{ChangeVoterResponse, ControlRecord, PeerName, RaftError, Res
 use super::roles::{Endpoint, Role};
 use super::transition::Move;
 
+/// More listeners than any node has.
+const ENDPOINTS_MAX: usize = 64;
+/// No host name is longer (RFC 1035), and no listener's name.
+const TEXT_BYTES_MAX: usize = 255;
+
 /// A change of the voters that a leader has under way.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Change {
@@ -133,6 +138,11 @@ impl Raft {
                 endpoints_text(&endpoints),
             )));
         };
+        if !is_bearable(&endpoints) {
+            let text =
+                "Add voter request includes more endpoints than a voter has, or longer hosts";
+            return Err(invalid(text));
+        }
         self.check_quiet(turn.now.instant, Verb::Add)?;
         if self.voters.ids().contains(&voter.id) {
             let text = format!(
@@ -529,6 +539,14 @@ pub(super) fn normalised(endpoints: Vec<Endpoint>) -> Vec<Endpoint> {
         }
     }
     kept
+}
+
+/// Whether a record may hold these: the set of all voters is one batch, and every replica has to
+/// take it.
+pub(super) fn is_bearable(endpoints: &[Endpoint]) -> bool {
+    let short = |text: &str| text.len() <= TEXT_BYTES_MAX;
+    let fits = |(name, host, _): &Endpoint| short(name) && short(host);
+    endpoints.len() <= ENDPOINTS_MAX && endpoints.iter().all(fits)
 }
 
 /// A replica as sentences for clients name it.

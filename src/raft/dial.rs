@@ -178,7 +178,10 @@ impl Raft {
         };
         let fetches = matches!(call.kind, Kind::Fetch | Kind::FetchSnapshot(..));
         match outcome {
-            Ok(told) => self.told(call, told, turn),
+            Ok(told) => {
+                self.calls.answered(call.peer);
+                self.told(call, told, turn);
+            }
             Err(fault) => {
                 self.call_failed(call, fault, turn);
                 if let (CallFault::Closed, true, PeerName::Node(peer)) = (fault, fetches, call.peer)
@@ -258,8 +261,12 @@ impl Raft {
             return false;
         };
         let same = followed == Some(role.leader) && hint.leader == followed;
-        if same && role.doubt != Doubt::Resigned {
-            role.doubt = Doubt::None;
+        match same {
+            // What it gave before it said so may come behind it, on another connection.
+            true if role.doubt == Doubt::Resigned => {}
+            true => role.doubt = Doubt::None,
+            // As if it led and knew of no leader.
+            false => self.rest(call.peer, turn.now.instant),
         }
         same
     }
@@ -313,7 +320,12 @@ impl Raft {
             return false;
         }
         match code {
-            None | Some(ErrorCode::SnapshotNotFound | ErrorCode::PositionOutOfRange) => true,
+            None => true,
+            Some(ErrorCode::SnapshotNotFound | ErrorCode::PositionOutOfRange)
+                if matches!(call.kind, Kind::FetchSnapshot(..)) =>
+            {
+                true
+            }
             Some(code) => {
                 tracing::debug!(peer = ?call.peer, ?code, kind = ?call.kind, "refused");
                 self.rest(call.peer, now);
@@ -365,10 +377,15 @@ impl Raft {
             false => refused.push(id),
         }
         self.is_there(id);
-        if let Role::Prospective(role) = &self.role
-            && role.haste.as_ref().is_some_and(|it| it.back.leader == id)
+        if let Role::Prospective(role) = &mut self.role
+            && let Some(haste) = role.haste.as_mut().filter(|it| it.back.leader == id)
         {
-            self.transition(turn, Move::Back { calm: true }, "the leader lives");
+            // A leader grants nothing: whoever does leads no more, perhaps because it is a new
+            // process by now.
+            match vote.granted {
+                true => haste.refused = true,
+                false => self.transition(turn, Move::Back { calm: true }, "the leader lives"),
+            }
         }
     }
 
@@ -390,7 +407,8 @@ impl Raft {
     /// There will be no answer.
     fn call_failed(&mut self, call: Call, fault: CallFault, turn: &mut Turn) {
         tracing::debug!(peer = ?call.peer, kind = ?call.kind, ?fault, "no answer");
-        self.rest(call.peer, turn.now.instant);
+        let pause_ms = self.calls.failed(call.peer, self.config.retry_backoff_ms);
+        self.rest_for(call.peer, turn.now.instant, pause_ms);
         if let (Kind::PreVote | Kind::Vote, PeerName::Node(id), CallFault::Closed) =
             (call.kind, call.peer, fault)
         {
@@ -424,11 +442,8 @@ impl Raft {
         match &mut role.haste {
             // Only the timers decide from now on.
             Some(_) if unsupported => {
-                self.transition(
-                    turn,
-                    Move::Back { calm: false },
-                    "a voter knows no pre-vote",
-                );
+                let to = Move::Back { calm: true };
+                self.transition(turn, to, "a voter knows no pre-vote");
             }
             Some(haste) if haste.back.leader == id && fault == CallFault::Closed => {
                 haste.refused = true;
@@ -460,11 +475,14 @@ impl Raft {
         self.calls.wake(now);
     }
 
-    /// Leaves a node that failed alone for a while.
+    /// Leaves a node whose answer is of no use alone for a while.
     pub(super) fn rest(&mut self, peer: PeerName, now: Instant) {
+        self.rest_for(peer, now, self.config.retry_backoff_ms);
+    }
+
+    fn rest_for(&mut self, peer: PeerName, now: Instant, ms: u64) {
         if self.calls.is_free(peer, now) {
-            let until = now.plus_ms(self.config.retry_backoff_ms);
-            self.calls.rest(peer, until);
+            self.calls.rest(peer, now.plus_ms(ms));
         }
     }
 

@@ -90,7 +90,9 @@ impl Raft {
         let Role::Follower(role) = &self.role else {
             return Ok(());
         };
-        if id.offset <= Offset::ZERO || !self.takes_snapshot(id) {
+        // A log of a later epoch than the quorum's could not be voted for, nor started with.
+        let begun = id.epoch <= self.epoch;
+        if id.offset <= Offset::ZERO || !begun || !self.takes_snapshot(id) {
             return Err("it offers a snapshot that does not go with this log");
         }
         let leader = role.leader;

@@ -129,12 +129,20 @@ impl Raft {
             );
             // Who must not lead must not try either: its disk may have lost committed records.
             let eligible = self.eligible();
-            if let Role::Follower(role) = &mut self.role
-                && role.leader == request.leader_id
-                && eligible
-            {
-                role.deadline = turn.now.instant.plus_ms(wait);
-                role.doubt = Doubt::Resigned;
+            let deadline = turn.now.instant.plus_ms(wait);
+            match &mut self.role {
+                Role::Follower(role) if eligible && role.leader == request.leader_id => {
+                    role.deadline = deadline;
+                    role.doubt = Doubt::Resigned;
+                }
+                // Its leader is the one that says so: see `learn_leader`.
+                Role::Prospective(role) if eligible => role.leader_resigned(deadline),
+                Role::Follower(_)
+                | Role::Prospective(_)
+                | Role::Unattached(_)
+                | Role::Candidate(_)
+                | Role::Leader(_)
+                | Role::Resigned(_) => {}
             }
         }
         SimpleResponse {
@@ -218,9 +226,7 @@ impl Raft {
                 let to = Move::Prospective { wait_ms: 0 };
                 self.transition(turn, to, "the leader is silent");
             }
-            Role::Follower(role) if role.doubt.is_due(now) => {
-                self.transition(turn, Move::Haste, "the connection to the leader is lost");
-            }
+            Role::Follower(role) if role.doubt.is_due(now) => self.hurry(turn),
             Role::Candidate(role) if over(role.deadline) => {
                 let to = Move::Prospective { wait_ms: 0 };
                 self.transition(turn, to, "too few votes in time");

@@ -18,6 +18,10 @@ use super::waiters::Waiter;
 /// much as the largest batch (KIP-595).
 const ANSWER_BYTES_MAX: usize = 8 * 1024 * 1024;
 
+/// No fetch is held for longer, milliseconds, whatever the peer asks: there is room for so many,
+/// and one that is held counts as heard of when it is answered.
+const WAIT_MS_MAX: u64 = 10_000;
+
 /// Kafka's sentence for NOT_LEADER_OR_FOLLOWER.
 pub(super) const NOT_LEADER: &str = "For requests intended only for the leader, this error \
     indicates that the broker is not the current leader. For requests intended for any replica, \
@@ -58,6 +62,7 @@ impl Raft {
             return self.answer_fetch(waiter, found, turn);
         }
         let wait_ms = u64::try_from(waiter.request.max_wait_ms).unwrap_or(0);
+        let wait_ms = wait_ms.min(WAIT_MS_MAX);
         let deadline = turn.now.instant.plus_ms(wait_ms);
         let Role::Leader(leader) = &mut self.role else {
             // What it has committed the set of voters that this node is not in.

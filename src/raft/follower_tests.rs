@@ -184,7 +184,7 @@ fn batch(first: i64, end: i64, epoch: i32) -> FetchedBatch {
     }
 }
 
-fn records(high_watermark: i64, batches: &[(i64, i64, i32)]) -> Answer {
+pub(super) fn records(high_watermark: i64, batches: &[(i64, i64, i32)]) -> Answer {
     Answer {
         high_watermark,
         batches: batches.iter().map(|(f, e, p)| batch(*f, *e, *p)).collect(),

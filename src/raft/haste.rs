@@ -3,8 +3,8 @@
 //! A connection to the leader that is closed or refused is a hint that its process is gone. A
 //! follower that gets it asks the others at once whether they would vote for it (KIP-996): that
 //! changes no epoch, and whoever still hears the leader says no. The leader is asked too. If it
-//! answers, only the connection was lost, and all stays as it was; if it cannot be reached either
-//! and a majority agrees, an election begins.
+//! says no, only the connection was lost, and all stays as it was; if it cannot be reached either,
+//! or leads no more, and a majority agrees, an election begins.
 //!
 //! A follower that lost the connection hears the leader all the same, as far as others are
 //! concerned, until it could not connect again either: a connection that flaps must not help to
@@ -90,7 +90,7 @@ pub(super) struct Haste {
     pub(super) back: Follower,
     /// How often it was tried in vain.
     pub(super) tries: u32,
-    /// The leader cannot be reached.
+    /// The leader cannot be reached, or leads no more.
     pub(super) refused: bool,
     /// When the leader counts as out of reach though nothing says so; `None` from then on.
     pub(super) patience: Option<Instant>,
@@ -102,6 +102,15 @@ impl Prospective {
         self.haste
             .as_ref()
             .is_none_or(|haste| haste.refused || haste.patience.is_none())
+    }
+
+    /// The leader that this node may go back to says that it leads no more: nothing else has to
+    /// be known of it. If the election is lost all the same, the next is tried at `deadline`.
+    pub(super) fn leader_resigned(&mut self, deadline: Instant) {
+        if let Some(haste) = &mut self.haste {
+            haste.refused = true;
+            haste.back.deadline = deadline;
+        }
     }
 
     /// When something besides the end of the role comes by time alone.
@@ -125,12 +134,7 @@ impl Raft {
     /// A connection to this node was closed or refused.
     pub(super) fn peer_lost(&mut self, peer: NodeId, turn: &mut Turn) {
         let now = turn.now.instant;
-        let hurried = self.eligible()
-            && !self
-                .voters
-                .nodes()
-                .iter()
-                .any(|voter| self.without_pre_vote.contains(&voter.key.id));
+        let hurried = self.may_hurry();
         let own = self.config.node.id;
         let before = |id: NodeId| id < own && id != peer;
         let rank = self.voters.ids().into_iter().filter(|id| before(*id));
@@ -154,7 +158,23 @@ impl Raft {
         // Whether it is there at all is worth knowing at once.
         self.calls.wake_up(PeerName::Node(peer));
         if ask_at <= now {
+            self.hurry(turn);
+        }
+    }
+
+    /// Whether an election may begin before a timer says so.
+    fn may_hurry(&self) -> bool {
+        let known = |id| self.without_pre_vote.contains(&id);
+        self.eligible() && !self.voters.ids().into_iter().any(known)
+    }
+
+    /// Asks for pre-votes now. What is known of the voters may be other than it was when the
+    /// connection was lost.
+    pub(super) fn hurry(&mut self, turn: &mut Turn) {
+        if self.may_hurry() {
             self.transition(turn, Move::Haste, "the connection to the leader is lost");
+        } else if let Role::Follower(role) = &mut self.role {
+            role.doubt = Doubt::None;
         }
     }
 

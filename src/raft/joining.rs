@@ -49,8 +49,7 @@ impl Raft {
             return;
         }
         // If it is busy, or left alone after a failure, the end of that looks here again.
-        let (leader, endpoints) = (role.leader, role.endpoints.clone());
-        if let Some(peer) = self.peer_at(leader, &endpoints)
+        if let Some(peer) = self.leader_peer()
             && self.calls.is_free(peer.name, now)
         {
             self.ask(peer, kind, Ask::Raft(request), turn);

@@ -145,6 +145,7 @@ impl Raft {
         let start = Start {
             resigned: raft.resigned_deadline(election, now),
             own: raft.config.node,
+            eligible: raft.eligible(),
             log: &raft.log,
             voters: &raft.voters,
             election,
@@ -359,9 +360,10 @@ impl Raft {
     /// need its vote, and it refuses theirs. (Java's controllers are stuck then.)
     fn is_still_needed(&self) -> bool {
         let snapshot = self.log.newest_snapshot().map(|id| id.offset);
+        let known = self.commit.max(self.marked).max(snapshot);
         self.voters
             .changed_at()
-            .filter(|at| Some(*at) >= self.commit && Some(*at) >= snapshot)
+            .filter(|at| Some(*at) >= known)
             .is_some_and(|at| self.voters.find_at(at, self.config.node).is_some())
     }
 

@@ -85,6 +85,8 @@ mod download_tests;
 #[cfg(test)]
 mod follower_tests;
 #[cfg(test)]
+mod haste_tests;
+#[cfg(test)]
 mod quorum_tests;
 #[cfg(test)]
 mod tests;

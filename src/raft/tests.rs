@@ -245,6 +245,39 @@ fn a_node_that_lost_committed_records_neither_votes_nor_leads() {
     assert!(matches!(response, Response::Vote(vote) if !vote.granted));
 }
 
+/// Its own vote counted when it had asked for votes before it was started anew: with a voter that
+/// never had the lost records it was a majority.
+#[test]
+fn a_node_that_lost_committed_records_does_not_go_on_with_its_own_election() {
+    let boot = Boot {
+        quorum_state: Some(QuorumState {
+            epoch: Epoch(5),
+            voted: Some(key(1)),
+            ..QuorumState::default()
+        }),
+        log_end: Offset(9),
+        epochs: vec![(Epoch(1), Offset(0))],
+        commit: Some(crate::types::OffsetAndEpoch {
+            offset: Offset(10),
+            epoch: Epoch(1),
+        }),
+        ..Boot::default()
+    };
+    let mut rig = Rig::new(&[1, 2, 3], boot);
+    let outputs = rig.drive(Input::WakeUp);
+    assert_eq!(rig.raft.role_name(), "unattached-voted");
+    let votes = outputs.iter().filter(|output| {
+        matches!(
+            output,
+            Output::Send {
+                ask: Ask::Raft(Request::Vote(_)),
+                ..
+            }
+        )
+    });
+    assert_eq!(votes.count(), 0);
+}
+
 #[test]
 fn one_of_several_voters_does_not_elect_itself_and_keeps_trying() {
     let mut rig = Rig::new(&[1, 2, 3], Boot::default());

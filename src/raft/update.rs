@@ -7,7 +7,7 @@
 
 use crate::types::{ErrorCode, NodeId, Ticket};
 
-use super::change::{keys_text, normalised};
+use super::change::{is_bearable, keys_text, normalised};
 use super::input::UpdateVoterRequest;
 use super::machine::{Raft, Turn};
 use super::output::{ControlRecord, RaftError, Response, UpdateVoterResponse, VoterNode};
@@ -92,7 +92,7 @@ impl Raft {
         let range = (u16::try_from(min), u16::try_from(max));
         let endpoints = normalised(update.endpoints);
         let named = key.id >= NodeId(0) && !key.directory.is_nil() && key.id != self.config.node.id;
-        let reachable = self.peer_at(key.id, &endpoints).is_some();
+        let reachable = self.peer_at(key.id, &endpoints).is_some() && is_bearable(&endpoints);
         match range {
             (Ok(min), Ok(max)) if min <= max && named && reachable => Ok(VoterNode {
                 key,
