@@ -60,7 +60,15 @@ fn an_update_is_of_a_voter_that_can_be_reached_and_understood() {
 impl Rig {
     /// Two static voters, of which this node leads with the vote of the other.
     fn static_leader_of_two() -> Self {
-        let mut rig = Self::new(&[1, 2], Boot::default());
+        let mut rig = Self::elected_of_two(Boot::default());
+        rig.drive(request(1, fetch(2, Offset(1))));
+        assert_eq!(rig.raft.active_epoch(), Some(Epoch(1)));
+        rig
+    }
+
+    /// The same before the other has fetched anything.
+    fn elected_of_two(boot: Boot) -> Self {
+        let mut rig = Self::new(&[1, 2], boot);
         rig.drive(Input::WakeUp);
         let mut rounds = 0;
         while rig.raft.role_name() != "leader" {
@@ -90,10 +98,52 @@ impl Rig {
                 outputs = rig.drive(Input::Answered { call, outcome });
             }
         }
-        rig.drive(request(1, fetch(2, Offset(1))));
-        assert_eq!(rig.raft.active_epoch(), Some(Epoch(1)));
         rig
     }
+}
+
+/// KIP-595, high watermark: others may know of more commits than a new leader does, and Java's
+/// processes halt on a leader that tells them less than the one before it.
+#[test]
+fn a_new_leader_tells_no_commit_offset_before_its_epoch_has_one() {
+    let mut rig = Rig::elected_of_two(Boot {
+        log_end: Offset(10),
+        epochs: vec![(Epoch(1), Offset(0))],
+        ..Boot::default()
+    });
+    // From its time as a follower.
+    rig.raft.commit = Some(Offset(8));
+    let epoch = rig.raft.epoch();
+    let told = |rig: &mut Rig, offset: i64, last_fetched_epoch: i32| {
+        let fetch = Request::Fetch(FetchRequest {
+            cluster_id: None,
+            replica: key(2),
+            current_leader_epoch: epoch.0,
+            fetch_offset: offset,
+            last_fetched_epoch,
+            high_watermark: -1,
+            max_wait_ms: 0,
+            max_bytes: 1,
+        });
+        let asked = [fetch, Request::DescribeQuorum(DescribeQuorumRequest)];
+        let outputs = asked.map(|it| rig.drive(request(1, it))).concat();
+        let told = outputs.iter().filter_map(|output| match output {
+            Output::ServeFetch { response, .. } => Some(response.high_watermark),
+            Output::Reply {
+                response: Response::Fetch(told),
+                ..
+            } => Some(told.high_watermark),
+            Output::Reply {
+                response: Response::DescribeQuorum(told),
+                ..
+            } => Some(told.high_watermark),
+            _ => None,
+        });
+        told.collect::<Vec<_>>()
+    };
+    assert_eq!(told(&mut rig, 10, 1), [-1, -1]);
+    let end = rig.raft.log_end().0;
+    assert_eq!(told(&mut rig, end, epoch.0), [end, end]);
 }
 
 /// KIP-853: kraft.version rises once the leader knows where every voter is and what it can.
