@@ -118,7 +118,7 @@ impl Raft {
                 let role = Candidate {
                     granted: vec![own.id],
                     refused: Vec::new(),
-                    gone: Vec::new(),
+                    gone: self.lost_leader(),
                     deadline: self.election_deadline(now),
                 };
                 (self.epoch.next(), Role::Candidate(role))
@@ -168,6 +168,16 @@ impl Raft {
             joining: Joining::default(),
             doubt: Doubt::default(),
         }
+    }
+
+    /// The leader whose loss made this node try: if votes are split, its is not waited for.
+    fn lost_leader(&self) -> Vec<NodeId> {
+        let own = self.config.node.id;
+        let lost = match &self.role {
+            Role::Prospective(role) => role.leader,
+            _ => None,
+        };
+        lost.filter(|id| *id != own).into_iter().collect()
     }
 
     fn prospective(&mut self, now: Instant) -> Prospective {
