@@ -27,7 +27,7 @@ use Fault::{CutOff, Deaf, Killed, Mute, Paused, Stopped};
 
 const ALL: [Fault; 6] = [Killed, Stopped, Paused, CutOff, Mute, Deaf];
 /// Time for an election in which the others may not stand, before they may.
-const ALONE: Duration = Duration::from_secs(8);
+const ALONE: Duration = Duration::from_secs(5);
 /// For everything that follows a fault, on a machine that is busy with other tests.
 const PATIENCE: Duration = Duration::from_secs(60);
 
