@@ -279,6 +279,31 @@ fn a_node_that_lost_committed_records_does_not_go_on_with_its_own_election() {
 }
 
 #[test]
+fn a_candidate_that_lost_committed_records_does_not_go_on_after_a_restart() {
+    let lost = crate::types::OffsetAndEpoch {
+        offset: Offset(10),
+        epoch: Epoch(1),
+    };
+    let state = QuorumState {
+        epoch: Epoch(2),
+        voted: Some(key(1)),
+        voters: vec![NodeId(1), NodeId(2), NodeId(3)],
+        ..QuorumState::default()
+    };
+    for (commit, role) in [(None, "candidate"), (Some(lost), "unattached-voted")] {
+        let boot = Boot {
+            quorum_state: Some(state.clone()),
+            log_end: Offset(9),
+            epochs: vec![(Epoch(1), Offset(0))],
+            commit,
+            ..Boot::default()
+        };
+        let rig = Rig::new(&[1, 2, 3], boot);
+        assert_eq!(rig.raft.role_name(), role);
+    }
+}
+
+#[test]
 fn one_of_several_voters_does_not_elect_itself_and_keeps_trying() {
     let mut rig = Rig::new(&[1, 2, 3], Boot::default());
     rig.drive(Input::WakeUp);

@@ -1,5 +1,6 @@
 //! What any node once knew to be committed at an offset is what is committed there for every node
-//! at every later moment: `committed[offset]` never changes. A leader has all of it.
+//! at every later moment: `committed[offset]` never changes. The leader of an epoch has all of it
+//! that is of older epochs.
 
 use std::sync::Arc;
 
@@ -54,9 +55,11 @@ impl Law {
         );
     }
 
-    /// Who leads has all that was committed.
-    pub(crate) fn leads(&self, node: usize, view: &Journal) {
-        let end = self.log.end();
+    /// Who leads has all that was committed before its epoch. (It may be late: a newer leader may
+    /// have committed something since it was elected.)
+    pub(crate) fn leads(&self, node: usize, epoch: Epoch, view: &Journal) {
+        let mut older = self.log.batches().rev().filter(|batch| batch.epoch < epoch);
+        let end = older.next().map_or(Offset::ZERO, |batch| batch.end);
         law!(
             view.chain_at(end) == self.log.chain_at(end),
             "{node} leads without what is committed below {end}: its log ends at {}",

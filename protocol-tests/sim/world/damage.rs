@@ -11,7 +11,8 @@ impl World {
         let at = self.any_host();
         let kind = self.dice.faults.below(5);
         if kind == 0 {
-            if !self.hosts[at].is_up() || self.hosts[at].disk.is_idle() {
+            let host = &self.hosts[at];
+            if host.rotten.is_none() && (!host.is_up() || host.disk.is_idle()) {
                 let copy = self.hosts[at].disk.copy();
                 self.hosts[at].backup = Some(copy);
                 self.meet("backup of a directory");
@@ -27,6 +28,8 @@ impl World {
         let spare = (self.config.voters - 1) / 2;
         match kind {
             1 if self.hosts[at].rotten.is_none() && rotten < spare => self.rot(at),
+            // What a damaged log once had is not known any more.
+            2 | 4 if self.hosts[at].rotten.is_some() => {}
             2 if self.is_held_elsewhere(at) && self.is_forgettable(at) => self.restore(at),
             3 if self.is_forgettable(at) => {
                 self.hosts[at].disk.lose_vote();
@@ -55,7 +58,8 @@ impl World {
     }
 
     fn rot(&mut self, at: usize) {
-        let all = self.laws.committed.end();
+        let had = self.hosts[at].disk.platter().end();
+        let all = self.laws.committed.end().max(had);
         if let Some(end) = self.hosts[at].disk.rot(&mut self.dice.faults) {
             self.damaged = true;
             self.hosts[at].rotten = Some(all);
@@ -81,7 +85,6 @@ impl World {
 
     fn forgot(&mut self, at: usize, what: &str) {
         self.damaged = true;
-        self.hosts[at].rotten = None;
         self.laws.votes.forgot(at);
         self.say(at, format_args!("{what}"));
     }
@@ -104,11 +107,14 @@ impl World {
         let state = self.hosts[at].disk.durable_state();
         let epoch = state.map_or(Epoch(0), |state| state.epoch);
         let own = self.hosts[at].key;
-        self.voters().filter(|host| host.key != own).all(|host| {
-            let state = host.disk.durable_state();
-            state.is_some_and(|state| {
-                state.epoch > epoch || (state.epoch == epoch && state.leader.is_some())
+        let mut others = self.voters().filter(|host| host.key != own).peekable();
+        // The only voter elects itself without asking anybody.
+        others.peek().is_some()
+            && others.all(|host| {
+                let state = host.disk.durable_state();
+                state.is_some_and(|state| {
+                    state.epoch > epoch || (state.epoch == epoch && state.leader.is_some())
+                })
             })
-        })
     }
 }

@@ -62,7 +62,7 @@ impl World {
             state.epoch == epoch && state.leader == Some(host.key.id) && node.leads()
         });
         if leads && self.laws.leaders.leads(epoch, at, node.life) {
-            self.laws.committed.leads(at, host.disk.view());
+            self.laws.committed.leads(at, epoch, host.disk.view());
         }
         self.laws.stable.is(at, epoch, role);
         self.laws.commit.has(at, commit);
@@ -72,7 +72,12 @@ impl World {
             ends == disk,
             "{at}: the core has {ends:?}, its disk {disk:?}"
         );
-        if host.rotten.is_some_and(|until| node.machine.end >= until) {
+        let whole = |until: Offset| {
+            let of_epoch = |commit: Offset| node.raft.epoch_of(commit.prev()) == epoch;
+            let durable = host.disk.platter().end();
+            commit.is_some_and(|it| (until..=durable).contains(&it) && of_epoch(it))
+        };
+        if host.rotten.is_some_and(whole) {
             host.rotten = None;
             self.meet("damaged log refilled");
         }

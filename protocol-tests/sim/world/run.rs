@@ -3,6 +3,7 @@
 use super::{Event, Phase, World};
 use crate::config::{Kind, Setup};
 use crate::laws::liveness;
+use crate::node::Host;
 use kraftd::types::Ticket;
 
 /// Within so many milliseconds after the faults there is a leader that commits something new. A
@@ -58,17 +59,32 @@ impl World {
         liveness::in_time("all nodes have all", equal, || self.state());
         self.laws.answered.at_rest(oldest);
         for host in &self.hosts {
-            if let Some(node) = &host.node {
+            if let Some(node) = &host.node
+                && node.machine.end == self.laws.committed.end()
+            {
                 self.laws.acknowledged.at_rest(&node.machine.state);
             }
         }
     }
 
+    /// A node that is no voter and was moved to a later epoch, by an election of former voters
+    /// without the pre-vote, waits for the quorum to get there: nobody hears of its epoch. (So it
+    /// is with Java's.)
     fn all_have_all(&self) -> bool {
         let end = self.laws.committed.end();
+        let leader = self.hosts[self.leader_now()].node.as_ref();
+        let is_ahead = |host: &Host| {
+            let (Some(leader), Some(node)) = (leader, &host.node) else {
+                return false;
+            };
+            let mut voters = leader.raft.voters().iter();
+            node.raft.epoch() > leader.raft.epoch() && voters.all(|it| it.key.id != host.key.id)
+        };
         self.hosts.iter().all(|host| {
             let node = host.node.as_ref();
-            node.is_some_and(|node| node.machine.end == end && node.raft.log_end() == end)
+            let has_all =
+                node.is_some_and(|node| node.machine.end == end && node.raft.log_end() == end);
+            has_all || is_ahead(host)
         })
     }
 
