@@ -68,6 +68,9 @@ impl Raft {
                 request.candidate,
                 up_to_date,
             );
+        if request.pre_vote && !up_to_date {
+            self.go_first(turn.now.instant);
+        }
         if granted && request.pre_vote {
             self.give_way(turn.now.instant);
         } else if granted {

@@ -202,6 +202,16 @@ impl Raft {
         }
     }
 
+    /// A successor of a leader that resigned asks, and its log is behind: what the leader wrote
+    /// last came only here. This node, which was to wait for that one, is the better successor.
+    pub(super) fn go_first(&mut self, now: Instant) {
+        if let Role::Follower(role) = &mut self.role
+            && role.doubt == Doubt::Resigned
+        {
+            role.deadline = role.deadline.min(now);
+        }
+    }
+
     /// What a follower is again after a hasty election in vain.
     pub(super) fn follower_again(haste: &Haste, last: CallId, now: Instant) -> Follower {
         let tries = haste.tries.saturating_add(1);
