@@ -48,6 +48,9 @@ const SEEDS: u64 = 1_000;
 /// Of these every so manieth is run a second time, to compare.
 const TWICE: u64 = 10;
 
+/// After so many seeds a long run says how far it is.
+const PROGRESS: u64 = 5_000;
+
 /// Seeds with which each script runs.
 const SCRIPTED: u64 = 5;
 
@@ -220,7 +223,10 @@ impl Score {
     fn note(&self, case: Case, verdict: Result<Outcome, String>) {
         match verdict {
             Ok(outcome) => {
-                self.passed.fetch_add(1, Ordering::Relaxed);
+                let passed = self.passed.fetch_add(1, Ordering::Relaxed) + 1;
+                if passed.is_multiple_of(PROGRESS) {
+                    println!("{passed} passed so far");
+                }
                 self.events.fetch_add(outcome.events, Ordering::Relaxed);
                 self.acknowledged
                     .fetch_add(outcome.acknowledged as u64, Ordering::Relaxed);

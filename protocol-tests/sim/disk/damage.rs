@@ -31,10 +31,12 @@ impl Disk {
             .collect();
         let at = rng.below(sound.len() as u64) as usize;
         let end = *sound.get(at)?;
-        self.commit = Some(OffsetAndEpoch {
+        let reached = OffsetAndEpoch {
             offset: self.platter.end(),
             epoch: self.platter.last_epoch(),
-        });
+        };
+        // A log that is still being refilled once reached further.
+        self.reached = self.reached.max(Some(reached));
         self.platter.truncate(end);
         self.recover();
         Some(end)

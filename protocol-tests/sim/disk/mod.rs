@@ -66,6 +66,8 @@ pub(crate) struct Disk {
     quorum_state: Option<QuorumState>,
     commit: Option<OffsetAndEpoch>,
     commit_submitted: Option<OffsetAndEpoch>,
+    /// How far a log that rotted once reached.
+    reached: Option<OffsetAndEpoch>,
     /// Where the log begins for the running process.
     pub start: Offset,
     /// The begin of the first segment: where it begins for the next one.
@@ -178,7 +180,7 @@ impl Disk {
     fn keep_commit(&mut self) {
         let end = self.platter.end();
         let held = |commit: &OffsetAndEpoch| {
-            // A mark never goes back: that of a log that rotted stays until all is there again.
+            // A mark never goes back.
             commit.offset <= end
                 && self
                     .commit
@@ -284,7 +286,11 @@ impl Disk {
             epochs,
             snapshots: self.snapshots.keys().copied().collect(),
             control,
-            commit: self.commit,
+            commit: match self.reached {
+                // Until it is refilled, that stands for what must be there.
+                Some(reached) if reached.offset > self.platter.end() => Some(reached),
+                _ => self.commit,
+            },
         }
     }
 }

@@ -1,7 +1,8 @@
 //! What any node once knew to be committed at an offset is what is committed there for every node
-//! at every later moment: `committed[offset]` never changes. The leader of an epoch has all of it
-//! that is of older epochs.
+//! at every later moment: `committed[offset]` never changes. The leader of an epoch has all that
+//! was committed in older epochs.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use kraftd::types::{Epoch, Offset};
@@ -14,11 +15,13 @@ use crate::law;
 #[derive(Debug, Default)]
 pub(crate) struct Law {
     log: Journal,
+    /// In which epoch it was committed up to where.
+    ends: BTreeMap<Epoch, Offset>,
 }
 
 impl Law {
-    /// A node says that everything below `to` is committed. True if nobody did before.
-    pub(crate) fn told(&mut self, node: usize, view: &Journal, to: Offset) -> bool {
+    /// A node in `epoch` says that everything below `to` is committed. True if nobody did before.
+    pub(crate) fn told(&mut self, node: usize, epoch: Epoch, view: &Journal, to: Offset) -> bool {
         let known = self.log.end().min(to);
         let fits = view.chain_at(known);
         // A log that begins behind `known` came by a snapshot, which is looked at when it is
@@ -29,6 +32,9 @@ impl Law {
         );
         let news = view.range(self.log.end(), to);
         let is_news = !news.is_empty();
+        if is_news {
+            self.ends.insert(epoch, to);
+        }
         for (batch, _) in news {
             self.log.push(batch.clone());
         }
@@ -55,11 +61,11 @@ impl Law {
         );
     }
 
-    /// Who leads has all that was committed before its epoch. (It may be late: a newer leader may
+    /// Who leads has all that was committed in older epochs. (It may be late: a newer leader may
     /// have committed something since it was elected.)
     pub(crate) fn leads(&self, node: usize, epoch: Epoch, view: &Journal) {
-        let mut older = self.log.batches().rev().filter(|batch| batch.epoch < epoch);
-        let end = older.next().map_or(Offset::ZERO, |batch| batch.end);
+        let older = self.ends.range(..epoch).map(|(_, end)| *end);
+        let end = older.max().unwrap_or(Offset::ZERO);
         law!(
             view.chain_at(end) == self.log.chain_at(end),
             "{node} leads without what is committed below {end}: its log ends at {}",

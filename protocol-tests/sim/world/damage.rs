@@ -58,7 +58,8 @@ impl World {
     }
 
     fn rot(&mut self, at: usize) {
-        let had = self.hosts[at].disk.platter().end();
+        let had = self.hosts[at].rotten.unwrap_or_default();
+        let had = had.max(self.hosts[at].disk.platter().end());
         let all = self.laws.committed.end().max(had);
         if let Some(end) = self.hosts[at].disk.rot(&mut self.dice.faults) {
             self.damaged = true;

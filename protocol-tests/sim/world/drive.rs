@@ -239,7 +239,13 @@ impl World {
         let Some(node) = &mut host.node else { return };
         let view = host.disk.view();
         self.laws.commit.told(at, offset, view.end());
-        if self.laws.committed.told(at, view, offset) && node.leads() && !self.damaged {
+        if self
+            .laws
+            .committed
+            .told(at, node.raft.epoch(), view, offset)
+            && node.leads()
+            && !self.damaged
+        {
             let chain = view.chain_at(offset);
             let voters = node.raft.voters().to_vec();
             let disks = self.hosts.iter().map(|host| (host.key, &host.disk));
