@@ -12,6 +12,9 @@
 //! (`world/`, `disk/`), checks the laws (`laws/`) after every event, then heals everything and
 //! requires progress. Every tenth run is repeated and the hashes of both traces compared: that
 //! catches anything that depends on more than the seed. `BUGS.md` tells what it found.
+//!
+//! Longest campaign on one state of the code: the seeds 1 to 10,000, no law broken
+//! (`make sim SEEDS=10000`). The 31,000 before it broke laws 28 times and led to the last mends.
 
 #![expect(
     clippy::disallowed_methods,
