@@ -210,6 +210,23 @@ impl Bench {
         bench
     }
 
+    /// The active controller that started on the log of one before, which is on disk alone.
+    fn active_again() -> Self {
+        let state = QuorumState {
+            epoch: Epoch(1),
+            leader: Some(NodeId(1)),
+            ..QuorumState::default()
+        };
+        let mut bench = Self::from_log(Self::active().log, Some(state));
+        while !bench.published.active {
+            bench.settle();
+            bench.ms = bench.node.next_wakeup().0.max(bench.ms + 1);
+            bench.step(Event::WakeUp);
+        }
+        bench.settle();
+        bench
+    }
+
     fn now(&self) -> Now {
         Now {
             instant: Instant(self.ms),

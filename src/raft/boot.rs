@@ -2,9 +2,9 @@
 
 use crate::types::{Epoch, Instant, NodeId, Offset, OffsetAndEpoch, ReplicaKey};
 
-use super::change::Joining;
 use super::follower::Following;
 use super::haste::Doubt;
+use super::joining::Joining;
 use super::log::Log;
 use super::output::{ControlRecord, QuorumState, VoterNode};
 use super::roles::{Candidate, Endpoint, Follower, Resigned, Role, Unattached};
@@ -118,7 +118,7 @@ impl Start<'_> {
         // An epoch that has records had a leader; if that was this node, see above. Who may not
         // lead gives nobody its vote, itself included.
         let open = disk.epoch > self.log.last_epoch() && self.eligible;
-        if open && disk.voted.is_some_and(|voted| self.is_own_vote(voted)) {
+        if open && disk.voted.is_some_and(|voted| voted.names(self.own)) {
             let granted = vec![self.own.id];
             let deadline = self.election;
             let role = Candidate {
@@ -146,11 +146,5 @@ impl Start<'_> {
             doubt: Doubt::default(),
         });
         (epoch, role)
-    }
-
-    /// Format 0 of `quorum-state` records no directory.
-    fn is_own_vote(&self, voted: ReplicaKey) -> bool {
-        voted.id == self.own.id
-            && (voted.directory.is_nil() || voted.directory == self.own.directory)
     }
 }

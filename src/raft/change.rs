@@ -12,7 +12,6 @@ use crate::types::{ErrorCode, Instant, NodeId, Offset, ReplicaKey, Ticket};
 use super::calls::{Call, Kind};
 use super::fetch::NOT_LEADER;
 use super::input::{AddVoterRequest, Ask, CallFault, RemoveVoterRequest, Told};
-pub(super) use super::joining::Joining;
 use super::machine::{Raft, Turn};
 use super::output::{ChangeVoterResponse, ControlRecord, PeerName, RaftError, Response, VoterNode};
 use super::roles::{Endpoint, Role};

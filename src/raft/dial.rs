@@ -24,7 +24,7 @@ impl Raft {
     pub(super) fn dial(&mut self, turn: &mut Turn) {
         match &self.role {
             Role::Resigned(_) => self.hand_over(turn),
-            _ if self.stopping => {}
+            _ if self.is_stopping() => {}
             Role::Unattached(_) => self.discover(turn),
             Role::Prospective(role) if role.ask_at.is_none() => self.canvass(Kind::PreVote, turn),
             Role::Prospective(_) => {}
@@ -73,9 +73,8 @@ impl Raft {
 
     /// All other voters, with where they are asked.
     pub(super) fn other_voters(&self) -> Vec<(VoterNode, Peer)> {
-        let own = self.config.node.id;
-        let others = self.voters.nodes().iter().filter(|it| it.key.id != own);
-        others
+        self.voters
+            .others(self.config.node.id)
             .filter_map(|node| {
                 let peer = self.peer_at(node.key.id, &node.endpoints)?;
                 Some((node.clone(), peer))
@@ -491,7 +490,7 @@ impl Raft {
     pub(super) fn wanted_peers(&self) -> Vec<Peer> {
         // A leader that removed itself has to hand over.
         let leads = matches!(self.role, Role::Leader(_) | Role::Resigned(_));
-        if self.stopping || !(leads || self.voters.find(self.config.node).is_some()) {
+        if self.is_stopping() || !(leads || self.voters.find(self.config.node).is_some()) {
             return Vec::new();
         }
         self.other_voters()

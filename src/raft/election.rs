@@ -3,7 +3,7 @@
 
 use crate::types::{Epoch, ErrorCode, Instant, NodeId, Offset, ReplicaKey};
 
-use super::haste::Doubt;
+use super::haste::{self, Doubt};
 use super::input::{BeginQuorumEpochRequest, EndQuorumEpochRequest, Request, VoteRequest};
 use super::machine::{Raft, Turn};
 use super::output::{
@@ -316,7 +316,7 @@ impl Raft {
         if let Role::Prospective(role) = &mut self.role
             && role.ask_at.is_none()
         {
-            role.ask_at = Some(now.plus_ms(super::haste::pause_ms(role.tries)));
+            role.ask_at = Some(now.plus_ms(haste::pause_ms(haste::RETRY_MS, role.tries)));
             role.tries = role.tries.saturating_add(1);
             role.refused.clear();
         }
@@ -366,12 +366,8 @@ impl Raft {
 
     /// A request that says whom it is for is for nobody else (KIP-853).
     fn check_voter(&self, voter: Option<ReplicaKey>) -> Result<(), RaftError> {
-        let own = self.config.node;
         match voter {
-            Some(key)
-                if key.id != own.id
-                    || !(key.directory.is_nil() || key.directory == own.directory) =>
-            {
+            Some(key) if !key.names(self.config.node) => {
                 Err(RaftError::Partition(ErrorCode::InvalidVoterKey))
             }
             Some(_) | None => Ok(()),
@@ -382,9 +378,7 @@ impl Raft {
 /// How long a follower waits after its leader stepped down, in milliseconds: the first of the
 /// preferred not at all, the others twice as long as the one before, the rest the longest.
 fn end_backoff_ms(preferred: &[ReplicaKey], own: ReplicaKey, max_ms: u64) -> u64 {
-    let position = preferred.iter().position(|key| {
-        key.id == own.id && (key.directory.is_nil() || key.directory == own.directory)
-    });
+    let position = preferred.iter().position(|key| key.names(own));
     match position {
         Some(0) => 0,
         Some(position) => {

@@ -26,7 +26,7 @@ use super::transition::Move;
 const STAGGER_MS: u64 = 25;
 
 /// The first pause after a hasty try in vain against a leader that is not there, milliseconds.
-const RETRY_MS: u64 = 5;
+pub(super) const RETRY_MS: u64 = 5;
 
 /// The longest pause between two hasty tries, milliseconds.
 const PAUSE_MAX_MS: u64 = 500;
@@ -37,9 +37,9 @@ pub(super) const HASTE_MS: u64 = 200;
 /// How long a leader that neither answers nor refuses holds a hasty election up, milliseconds.
 pub(super) const PATIENCE_MS: u64 = 100;
 
-/// The pause after so many tries in vain, milliseconds.
-pub(super) fn pause_ms(tries: u32) -> u64 {
-    (RETRY_MS << tries.min(10)).min(PAUSE_MAX_MS)
+/// The pause after so many tries in vain, milliseconds: it doubles from `first_ms`.
+pub(super) fn pause_ms(first_ms: u64, tries: u32) -> u64 {
+    (first_ms << tries.min(10)).min(PAUSE_MAX_MS)
 }
 
 /// Why a follower may have no leader any more although its fetch timer runs.
@@ -217,7 +217,7 @@ impl Raft {
         let tries = haste.tries.saturating_add(1);
         // Who knows that nobody is there only waits for others to find out.
         let shortest = if haste.refused { RETRY_MS } else { STAGGER_MS };
-        let pause = (shortest << haste.tries.min(10)).min(PAUSE_MAX_MS);
+        let pause = pause_ms(shortest, haste.tries);
         let mut follower = haste.back.clone();
         follower.doubt = Doubt::Lost {
             ask_at: now.plus_ms(pause),

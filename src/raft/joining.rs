@@ -68,13 +68,18 @@ impl Raft {
         let Role::Follower(role) = &self.role else {
             return None;
         };
-        let own = self.own_node();
         let dynamic = self.voters.kraft_version() > 0;
-        let entry = self.voters.find(own.key);
+        let entry = self.voters.find(self.config.node);
         let outdated = match dynamic {
-            true => entry.is_some_and(|entry| !same_node(entry, &own)),
+            true => entry.is_some_and(|entry| !self.is_as_told(entry)),
             false => entry.is_some() && !role.joining.told,
         };
+        // Most steps end here: they must not copy anything.
+        let may_join = entry.is_none() && dynamic && self.config.auto_join;
+        if !outdated && !may_join {
+            return None;
+        }
+        let own = self.own_node();
         let cluster_id = Some(self.config.cluster_id.clone());
         if outdated {
             let (min, max) = own.kraft_versions;
@@ -86,9 +91,6 @@ impl Raft {
                 kraft_versions: (min.cast_signed(), max.cast_signed()),
             };
             return Some((Kind::UpdateVoter, Request::UpdateVoter(update)));
-        }
-        if entry.is_some() || !dynamic || !self.config.auto_join {
-            return None;
         }
         let voters = self.voters.nodes();
         if let Some(old) = voters.iter().find(|node| node.key.id == own.key.id) {
@@ -116,6 +118,14 @@ impl Raft {
             endpoints: self.config.endpoints.clone(),
             kraft_versions: self.config.kraft_versions,
         }
+    }
+
+    /// Whether an entry among the voters says of this node what is true, in whatever order.
+    pub(super) fn is_as_told(&self, entry: &VoterNode) -> bool {
+        let endpoints = &self.config.endpoints;
+        entry.key == self.config.node
+            && entry.kraft_versions == self.config.kraft_versions
+            && (entry.endpoints == *endpoints || sorted(&entry.endpoints) == sorted(endpoints))
     }
 
     /// An answer to a question about voters, or why there is none.
@@ -189,13 +199,6 @@ impl Raft {
             self.rest(call.peer, now);
         }
     }
-}
-
-/// Whether two entries say the same, in whatever order.
-pub(super) fn same_node(one: &VoterNode, other: &VoterNode) -> bool {
-    one.key == other.key
-        && one.kraft_versions == other.kraft_versions
-        && sorted(&one.endpoints) == sorted(&other.endpoints)
 }
 
 fn sorted(endpoints: &[Endpoint]) -> Vec<Endpoint> {

@@ -3,7 +3,6 @@
 use crate::types::{Offset, Token};
 
 use super::input::Proposal;
-use super::joining::same_node;
 use super::machine::{Raft, Turn};
 use super::output::{ControlRecord, Output, VoterNode, Write};
 use super::progress::majority_end;
@@ -113,12 +112,12 @@ impl Raft {
             return None;
         }
         let mut nodes = self.voters.nodes().to_vec();
-        let own = self.own_node();
-        let entry = nodes.iter_mut().find(|node| node.key == own.key);
-        let outdated = entry.filter(|entry| !same_node(entry, &own));
+        let own = self.config.node;
+        let entry = nodes.iter_mut().find(|node| node.key == own);
+        let outdated = entry.filter(|entry| !self.is_as_told(entry));
         let needed = self.voters.source() == Source::Bootstrap || outdated.is_some();
         if let Some(entry) = outdated {
-            *entry = own;
+            *entry = self.own_node();
         }
         needed.then_some(nodes)
     }

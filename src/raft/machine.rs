@@ -39,7 +39,6 @@ pub struct Raft {
     /// What the disk knew to be committed at the start, exclusive.
     pub(super) marked: Option<Offset>,
     started: bool,
-    pub(super) stopping: bool,
     /// Claims of leadership that contradicted what this node knows.
     pub(super) forged: u64,
     /// Answers that were none because of what this node is, or that one.
@@ -123,7 +122,6 @@ impl Raft {
             intact,
             marked: boot.commit.map(|commit| commit.offset),
             started: false,
-            stopping: false,
             forged: 0,
             rebuffs: 0,
             next_token: 0,
@@ -350,7 +348,7 @@ impl Raft {
     /// about to stop, nor who would find no next epoch.
     pub(super) fn eligible(&self) -> bool {
         self.intact
-            && !self.stopping
+            && !self.is_stopping()
             && self.epoch < self.epoch.next()
             && (self.voters.find(self.config.node).is_some() || self.is_still_needed())
     }

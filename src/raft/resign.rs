@@ -30,9 +30,13 @@ impl Raft {
         }
     }
 
+    /// Whether the process is about to end.
+    pub(super) fn is_stopping(&self) -> bool {
+        self.stop.is_some()
+    }
+
     pub(super) fn shutdown(&mut self, turn: &mut Turn) {
         let led = matches!(self.role, Role::Leader(_));
-        self.stopping = true;
         self.quorum_changed = true;
         self.stop = Some(Stop {
             at: turn.now.instant.plus_ms(STOP_PATIENCE_MS),
@@ -82,8 +86,7 @@ impl Raft {
         let Role::Leader(leader) = &self.role else {
             return Vec::new();
         };
-        let own = self.config.node.id;
-        let others = self.voters.nodes().iter().filter(|it| it.key.id != own);
+        let others = self.voters.others(self.config.node.id);
         let mut keys: Vec<ReplicaKey> = others.map(|node| node.key).collect();
         keys.sort_by_key(|key| std::cmp::Reverse(leader.progress.voter_end(*key)));
         keys

@@ -2,10 +2,11 @@
 
 use crate::types::{Instant, NodeId, Offset, ReplicaKey};
 
-use super::change::{Change, Joining};
+use super::change::Change;
 use super::contact::Contact;
 use super::follower::Following;
 use super::haste::{Doubt, Haste};
+use super::joining::Joining;
 use super::progress::Progress;
 use super::vote::Stance;
 use super::waiters::Waiters;

@@ -3,10 +3,11 @@
 
 use crate::types::{Epoch, Instant, NodeId, ReplicaKey};
 
-use super::change::{Change, Joining};
+use super::change::Change;
 use super::contact::Contact;
 use super::follower::Following;
 use super::haste::{Doubt, HASTE_MS, Haste, PATIENCE_MS};
+use super::joining::Joining;
 use super::machine::{Raft, Turn};
 use super::progress::Progress;
 use super::roles::{
@@ -224,7 +225,7 @@ impl Raft {
     fn new_leader(&self, granted: Vec<NodeId>, now: Instant) -> Leader {
         let mut contact = Contact::default();
         let own = self.config.node;
-        let others = self.voters.ids().into_iter().filter(|id| *id != own.id);
+        let others = self.voters.others(own.id).map(|node| node.key.id);
         let counts = self.voters.find(own).is_some();
         contact.set_voters(others, counts, now, self.config.fetch_timeout_ms);
         Leader {
@@ -242,7 +243,9 @@ impl Raft {
     /// voter any more, in time to hear of the next one that nobody tells it.
     pub(super) fn resigned_deadline(&self, election: Instant, now: Instant) -> Instant {
         match election {
-            Instant::NEVER if !self.stopping => now.plus_ms(2 * self.config.election_timeout_ms),
+            Instant::NEVER if !self.is_stopping() => {
+                now.plus_ms(2 * self.config.election_timeout_ms)
+            }
             deadline => deadline,
         }
     }

@@ -41,7 +41,7 @@ pub(super) fn grant(
     match stance {
         Stance::Free {
             voted: Some(voted), ..
-        } => same_voter(voted, candidate),
+        } => voted.names(candidate),
         Stance::Free {
             voted: None,
             leader: Some(_),
@@ -54,11 +54,6 @@ pub(super) fn grant(
             leader: None,
         } => up_to_date,
     }
-}
-
-/// A vote that was recorded without a directory (format 0 of `quorum-state`) stands for the id.
-fn same_voter(voted: ReplicaKey, candidate: ReplicaKey) -> bool {
-    voted.id == candidate.id && (voted.directory.is_nil() || voted.directory == candidate.directory)
 }
 
 #[cfg(test)]

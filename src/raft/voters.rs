@@ -181,10 +181,7 @@ impl Voters {
 }
 
 fn find(nodes: &[VoterNode], key: ReplicaKey) -> Option<&VoterNode> {
-    nodes.iter().find(|node| {
-        node.key.id == key.id
-            && (node.key.directory.is_nil() || node.key.directory == key.directory)
-    })
+    nodes.iter().find(|node| node.key.names(key))
 }
 
 /// The last entry below `end`.

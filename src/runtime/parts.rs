@@ -62,12 +62,21 @@ pub(super) fn build(
     })
 }
 
+/// This node, with the directory of its log.
+fn own_key(config: &Config, opened: &Opened) -> ReplicaKey {
+    ReplicaKey {
+        id: config.node_id,
+        directory: opened.directory_id,
+    }
+}
+
 /// Whether this node can be of any use. One that is no voter observes: it may be made a voter.
 ///
 /// # Errors
 /// One sentence that names the voters, this node and what helps: nobody could ever lead.
 fn check_voters(config: &Config, opened: &Opened, voters: &[VoterNode]) -> Result<(), String> {
     let (id, directory) = (config.node_id, opened.directory_id);
+    let own = own_key(config, opened);
     let dir = config.metadata_log_dir.display();
     match voters {
         [] if config.quorum.bootstrap_servers.is_empty() => Err(format!(
@@ -75,7 +84,7 @@ fn check_voters(config: &Config, opened: &Opened, voters: &[VoterNode]) -> Resul
              would never find a leader: name the other controllers there, or format with \
              --standalone."
         )),
-        [only] if only.key.id == id && !is_own(only.key, id, directory) => Err(format!(
+        [only] if only.key.id == id && !only.key.names(own) => Err(format!(
             "The only voter in {dir} is node {id} with directory {}, but this is node {id} with \
              directory {}: start it with the directory that the voter has.",
             base64url(only.key.directory),
@@ -83,11 +92,6 @@ fn check_voters(config: &Config, opened: &Opened, voters: &[VoterNode]) -> Resul
         )),
         _ => Ok(()),
     }
-}
-
-/// Whether a voter's key is that of this node; a static voter has no directory.
-fn is_own(key: ReplicaKey, id: NodeId, directory: Uuid) -> bool {
-    key.id == id && (key.directory.is_nil() || key.directory == directory)
 }
 
 /// (listener, host, port) of each controller listener as peers see it.
@@ -149,10 +153,7 @@ fn raft_config(
         kraft_versions: (0, 0),
     };
     RaftConfig {
-        node: ReplicaKey {
-            id: config.node_id,
-            directory: opened.directory_id,
-        },
+        node: own_key(config, opened),
         cluster_id: opened.cluster_id.clone(),
         static_voters: quorum.voters.iter().map(voter).collect(),
         endpoints: own,
@@ -281,8 +282,8 @@ pub(super) fn log_start(config: &Config, opened: &Opened, parts: &Parts) {
             raft.kraft_version(),
         );
     }
-    let own = |key| is_own(key, config.node_id, opened.directory_id);
-    if !raft.voters().iter().any(|voter| own(voter.key)) {
+    let own = own_key(config, opened);
+    if !raft.voters().iter().any(|voter| voter.key.names(own)) {
         tracing::info!(
             "node {} is not among the voters: it observes until it is made one",
             config.node_id

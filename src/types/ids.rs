@@ -104,6 +104,15 @@ pub struct ReplicaKey {
     pub directory: Uuid,
 }
 
+impl ReplicaKey {
+    /// Whether this key, as somebody recorded it, is that of `replica`: a key without a directory
+    /// is that of every replica with its id.
+    #[must_use]
+    pub fn names(self, replica: Self) -> bool {
+        self.id == replica.id && (self.directory.is_nil() || self.directory == replica.directory)
+    }
+}
+
 /// The reserved topic id of `__cluster_metadata` (00000000-0000-0000-0000-000000000001), which is
 /// also the directory id UNASSIGNED (KIP-858).
 pub const METADATA_TOPIC_ID: Uuid = Uuid::from_u128(1);

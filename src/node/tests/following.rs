@@ -178,19 +178,7 @@ fn a_controller_that_does_not_lead_registers_with_the_one_that_does_until_the_lo
 
 #[test]
 fn fetches_that_wait_for_the_disk_of_a_leader_that_is_deposed_are_refused_at_once() {
-    let old = Bench::active();
-    let state = QuorumState {
-        epoch: Epoch(1),
-        leader: Some(NodeId(1)),
-        ..QuorumState::default()
-    };
-    let mut bench = Bench::from_log(old.log, Some(state));
-    while !bench.published.active {
-        bench.settle();
-        bench.ms = bench.node.next_wakeup().0.max(bench.ms + 1);
-        bench.step(Event::WakeUp);
-    }
-    bench.settle();
+    let mut bench = Bench::active_again();
     bench.fetch(Ticket(900), 0, Offset::ZERO);
     assert!(bench.reads() == 1 && bench.replies.is_empty());
     bench.step(Event::Shutdown);

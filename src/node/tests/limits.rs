@@ -41,19 +41,7 @@ fn replies_that_wait_for_a_disk_that_hangs_are_bounded() {
 
 #[test]
 fn a_flood_of_fetches_of_old_records_does_not_fill_the_queue_of_the_disk() {
-    let old = Bench::active();
-    let state = QuorumState {
-        epoch: Epoch(1),
-        leader: Some(NodeId(1)),
-        ..QuorumState::default()
-    };
-    let mut bench = Bench::from_log(old.log, Some(state));
-    while !bench.published.active {
-        bench.settle();
-        bench.ms = bench.node.next_wakeup().0.max(bench.ms + 1);
-        bench.step(Event::WakeUp);
-    }
-    bench.settle();
+    let mut bench = Bench::active_again();
     for ticket in 1..=2_000 {
         bench.fetch(Ticket(1_000 + ticket), 0, Offset::ZERO);
     }

@@ -53,6 +53,16 @@ fn hint() -> LeaderHint {
 impl Rig {
     /// The leader has nothing new.
     fn answer_fetch(&mut self, outputs: &[Output]) -> Vec<Output> {
+        self.give(outputs, Vec::new(), -1)
+    }
+
+    /// The leader answers the last fetch among `outputs`.
+    fn give(
+        &mut self,
+        outputs: &[Output],
+        batches: Vec<FetchedBatch>,
+        high_watermark: i64,
+    ) -> Vec<Output> {
         let call = outputs.iter().rev().find_map(|output| match output {
             Output::Send {
                 call,
@@ -64,16 +74,13 @@ impl Rig {
         let response = FetchResponse {
             error: RaftError::None,
             hint: hint(),
-            high_watermark: -1,
+            high_watermark,
             log_start: Offset::ZERO,
             diverging: None,
             snapshot: None,
         };
         let call = call.unwrap_or_else(|| panic!("no fetch in {outputs:?}"));
-        let outcome = Ok(Told::Fetch {
-            response,
-            batches: Vec::new(),
-        });
+        let outcome = Ok(Told::Fetch { response, batches });
         self.drive(Input::Answered { call, outcome })
     }
 
@@ -204,37 +211,13 @@ fn an_observer_that_becomes_a_voter_has_a_fetch_timer_and_loses_it_again() {
     };
     let outputs = rig.drive(request(1, Request::BeginQuorumEpoch(begin)));
     assert_eq!(rig.raft.role_name(), "observer");
-    let take = |rig: &mut Rig, outputs: &[Output], batch: FetchedBatch, committed: i64| {
-        let call = outputs.iter().rev().find_map(|output| match output {
-            Output::Send {
-                call,
-                ask: Ask::Raft(Request::Fetch(_)),
-                ..
-            } => Some(*call),
-            _ => None,
-        });
-        let response = FetchResponse {
-            error: RaftError::None,
-            hint: hint(),
-            high_watermark: committed,
-            log_start: Offset::ZERO,
-            diverging: None,
-            snapshot: None,
-        };
-        let outcome = Ok(Told::Fetch {
-            response,
-            batches: vec![batch],
-        });
-        let call = call.unwrap();
-        rig.drive(Input::Answered { call, outcome })
-    };
-    let outputs = take(&mut rig, &outputs, batch(0, &[1, 2, 3]), 1);
+    let outputs = rig.give(&outputs, vec![batch(0, &[1, 2, 3])], 1);
     assert_eq!(rig.raft.role_name(), "follower");
     assert_eq!(rig.raft.role.deadline(), Instant(2_000));
-    let outputs = take(&mut rig, &outputs, batch(1, &[2, 3]), 2);
+    let outputs = rig.give(&outputs, vec![batch(1, &[2, 3])], 2);
     assert_eq!(rig.raft.role_name(), "observer");
     assert_eq!(rig.raft.role.deadline(), Instant::NEVER);
-    let outputs = take(&mut rig, &outputs, batch(2, &[1, 2, 3]), 3);
+    let outputs = rig.give(&outputs, vec![batch(2, &[1, 2, 3])], 3);
     assert_eq!(rig.raft.role_name(), "follower");
     assert!(!outputs.is_empty());
     // The leader falls silent: this node is a voter and tries to lead.

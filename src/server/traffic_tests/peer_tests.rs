@@ -112,20 +112,27 @@ fn payload(answer: &PeerAnswer) -> Option<&Bytes> {
     }
 }
 
-/// Everything that an answer says is in what consensus gets: written again it is the same bytes.
-#[test]
-fn every_answer_to_a_voter_is_understood() {
-    let mut understood = BTreeMap::new();
+/// Each answer of the consensus APIs, with its request.
+fn each_raft_answer(mut look: impl FnMut(Api, &Frame, &Frame)) {
     each(|place, frame, request| {
         let Some(request) = request else {
             return;
         };
-        let key = key_of(taken(&request.bytes).start.api_key);
         let consensus = |api: &Api| ![asks::API_VERSIONS, asks::REGISTER_CONTROLLER].contains(api);
-        let Some(api) = api(key).filter(consensus) else {
-            return;
-        };
-        let _at = Place(place.to_owned());
+        let key = key_of(taken(&request.bytes).start.api_key);
+        if let Some(api) = api(key).filter(consensus) {
+            let _at = Place(place.to_owned());
+            look(api, frame, request);
+        }
+    });
+}
+
+/// Everything that an answer says is in what consensus gets: written again it is the same bytes.
+#[test]
+fn every_answer_to_a_voter_is_understood() {
+    let mut understood = BTreeMap::new();
+    each_raft_answer(|api, frame, request| {
+        let key = key_of(taken(&request.bytes).start.api_key);
         let version = frame.version;
         let body = answer_body(key, version, frame.correlation, frame.bytes.clone());
         let answer = answers::decode(api, version, body.clone()).unwrap();
@@ -216,16 +223,8 @@ fn every_recorded_server_says_what_it_can_do() {
 #[test]
 fn the_rare_answers_are_told_as_what_they_are() {
     let mut seen = BTreeSet::new();
-    each(|place, frame, request| {
-        let Some(request) = request else {
-            return;
-        };
+    each_raft_answer(|api, frame, request| {
         let key = key_of(taken(&request.bytes).start.api_key);
-        let consensus = |api: &Api| ![asks::API_VERSIONS, asks::REGISTER_CONTROLLER].contains(api);
-        let Some(api) = api(key).filter(consensus) else {
-            return;
-        };
-        let _at = Place(place.to_owned());
         let body = answer_body(key, frame.version, frame.correlation, frame.bytes.clone());
         match answers::decode(api, frame.version, body).unwrap() {
             PeerAnswer::Raft(Response::Fetch(fetch)) => {
