@@ -14,6 +14,7 @@ mod alter_partition;
 #[cfg(test)]
 mod answers_tests;
 mod assign_dirs;
+pub mod authorize;
 #[cfg(test)]
 mod broker_life_tests;
 #[cfg(test)]
@@ -44,13 +45,14 @@ mod topic_names;
 mod topics_tests;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
 
 use kafka_protocol::messages as km;
 
 use crate::image::Image;
 use crate::records::VersionedRecord;
 use crate::records::rpc::BrokerHeartbeatRequest;
-use crate::types::{ApiError, ErrorCode, Instant, NodeId, Now, Offset, SplitMix};
+use crate::types::{ApiError, ErrorCode, Instant, NodeId, Now, Offset, Principal, SplitMix};
 
 /// What does not change while the process runs.
 #[derive(Clone, Debug)]
@@ -79,13 +81,48 @@ pub struct Settings {
     pub supported_features: BTreeMap<String, (i16, i16)>,
     /// The voters of a static quorum (`controller.quorum.voters`); empty for a dynamic one.
     pub static_voters: BTreeSet<NodeId>,
+    /// `leader.imbalance.check.interval.seconds` in ms; `None` where `auto.leader.rebalance.enable`
+    /// is false.
+    pub rebalance_interval_ms: Option<u64>,
+    /// `unclean.leader.election.interval.ms`, at least 1.
+    pub unclean_election_interval_ms: u64,
+    /// `controller.quota.window.num`, at least 1.
+    pub quota_windows: u32,
+    /// `controller.quota.window.size.seconds`, at least 1.
+    pub quota_window_seconds: u32,
+}
+
+impl Default for Settings {
+    /// Node 1 of a cluster without a name, whose file sets nothing: Kafka's defaults, and no
+    /// features.
+    fn default() -> Self {
+        Self {
+            node_id: NodeId(1),
+            cluster_id: String::new(),
+            session_timeout_ms: 9_000,
+            heartbeat_interval_ms: 2_000,
+            num_partitions: 1,
+            default_replication_factor: 1,
+            delete_topic_enable: true,
+            idle_interval_ms: 500,
+            static_configs: BTreeMap::new(),
+            supported_features: BTreeMap::new(),
+            static_voters: BTreeSet::new(),
+            rebalance_interval_ms: Some(300_000),
+            unclean_election_interval_ms: 300_000,
+            quota_windows: 11,
+            quota_window_seconds: 1,
+        }
+    }
 }
 
 /// Who asks, as far as rules care.
 #[derive(Clone, Debug, Default)]
 pub struct Context {
-    /// Name of the principal, such as `User:ANONYMOUS`.
-    pub principal: String,
+    /// On whose behalf.
+    pub principal: Principal,
+    /// Where that client is; `None` for this process itself.
+    pub client_address: Option<IpAddr>,
     /// The client's id.
     pub client_id: String,
     /// The listener on which the (outer) request came in.

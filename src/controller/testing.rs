@@ -1,7 +1,5 @@
 //! A small cluster for tests of rules: what they decide is replayed on its image.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use super::{Context, Decision, Reply, Request, Settings, Soft, View, decide};
 use crate::image::Image;
 use crate::records::{
@@ -211,19 +209,11 @@ impl World {
 /// The settings of a controller whose file sets nothing.
 pub(super) fn settings() -> Settings {
     Settings {
-        node_id: NodeId(1),
         cluster_id: "cluster".into(),
-        session_timeout_ms: 9_000,
-        heartbeat_interval_ms: 2_000,
-        num_partitions: 1,
-        default_replication_factor: 1,
-        delete_topic_enable: true,
-        idle_interval_ms: 500,
-        static_configs: BTreeMap::new(),
         supported_features: features::supported_features(false)
             .into_iter()
             .map(|(name, min, max)| (name.to_owned(), (min, max)))
             .collect(),
-        static_voters: BTreeSet::new(),
+        ..Settings::default()
     }
 }

@@ -8,7 +8,7 @@ mod limits;
 mod loading;
 mod upgrading;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -67,17 +67,8 @@ fn feature(name: &str, level: i16) -> VersionedRecord {
 
 fn settings() -> Settings {
     Settings {
-        node_id: NodeId(1),
         cluster_id: CLUSTER.to_owned(),
-        session_timeout_ms: 9_000,
-        heartbeat_interval_ms: 2_000,
-        num_partitions: 1,
-        default_replication_factor: 1,
-        delete_topic_enable: true,
-        idle_interval_ms: 500,
-        static_configs: BTreeMap::new(),
-        supported_features: BTreeMap::new(),
-        static_voters: BTreeSet::new(),
+        ..Settings::default()
     }
 }
 

@@ -210,6 +210,10 @@ fn settings(config: &Config, opened: &Opened) -> Settings {
             .map(|(name, min, max)| (name.to_owned(), (min, max)))
             .collect::<BTreeMap<_, _>>(),
         static_voters: config.quorum.voters.keys().copied().collect(),
+        rebalance_interval_ms: controller.rebalance_interval_ms,
+        unclean_election_interval_ms: controller.unclean_election_interval_ms,
+        quota_windows: controller.quota_windows,
+        quota_window_seconds: controller.quota_window_seconds,
     }
 }
 

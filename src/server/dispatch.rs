@@ -1,6 +1,7 @@
 //! From a frame to an answer: the header, the table's row, the shape check, the decoder, and who
 //! answers.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use bytes::{BufMut, Bytes, BytesMut};
@@ -11,14 +12,14 @@ use super::api_table::{self, API_VERSIONS_KEY, Api};
 use super::api_versions;
 use super::connection::{Closing, Later, Peer, Service, Started, Weight};
 use super::core::{Answer, Busy, Core, Request};
-use super::envelope::{self, Forwarded, Principal};
+use super::envelope::{self, Forwarded};
 use super::frame::{self, HeaderStart};
 use super::{answers, describe_cluster};
 use crate::controller::configs::describe;
 use crate::controller::{self, Settings};
 use crate::raft;
 use crate::records::rpc::ApiVersionsRequest;
-use crate::types::{ApiError, ErrorCode};
+use crate::types::{ApiError, ErrorCode, Principal};
 
 /// What an element of an array costs when it is decoded, beside its bytes: guessed high.
 const ELEMENT_BYTES: usize = 128;
@@ -31,6 +32,7 @@ pub(crate) struct Ctx<'a> {
     pub(crate) listener: &'a Arc<str>,
     pub(crate) client_id: Option<&'a str>,
     pub(crate) principal: &'a Principal,
+    pub(crate) address: IpAddr,
     pub(crate) forwarded: bool,
 }
 
@@ -83,7 +85,8 @@ impl Call {
         Self::Core(Box::new(Request::Controller {
             version: ctx.version,
             context: controller::Context {
-                principal: ctx.principal.to_string(),
+                principal: ctx.principal.clone(),
+                client_address: Some(ctx.address),
                 client_id: ctx.client_id.unwrap_or_default().to_owned(),
                 listener: ctx.listener.to_string(),
                 forwarded: ctx.forwarded,
@@ -260,7 +263,8 @@ impl Service for Dispatch {
             cluster_id: &self.settings.cluster_id,
             listener: &Arc::clone(&peer.listener),
             client_id: client_id.as_deref(),
-            principal: &Principal::anonymous(),
+            principal: &Principal::default(),
+            address: peer.address.ip(),
             forwarded: false,
         };
         let call = (api.decode)(body, &ctx).map_err(|error| {
@@ -352,6 +356,7 @@ impl Dispatch {
             listener: &peer.listener,
             client_id: client_id.as_deref(),
             principal: &principal,
+            address,
             forwarded: true,
         };
         let asked = Asked {

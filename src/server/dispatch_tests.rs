@@ -1,7 +1,6 @@
 //! Whole frames in, whole frames out: against recorded answers of a Java controller where the
 //! listener answers by itself, and with a core that the test plays.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Mutex;
 
@@ -127,20 +126,12 @@ pub(in crate::server) fn settings() -> Settings {
         ("eligible.leader.replicas.version", (0, 1)),
     ];
     Settings {
-        node_id: NodeId(1),
         cluster_id: CLUSTER.to_owned(),
-        session_timeout_ms: 9000,
-        heartbeat_interval_ms: 2000,
-        num_partitions: 1,
-        default_replication_factor: 1,
-        delete_topic_enable: true,
-        idle_interval_ms: 500,
-        static_configs: BTreeMap::new(),
         supported_features: features
             .into_iter()
             .map(|(name, range)| (name.to_owned(), range))
             .collect(),
-        static_voters: std::collections::BTreeSet::new(),
+        ..Settings::default()
     }
 }
 
@@ -459,7 +450,7 @@ async fn a_refusal_names_every_item() {
         panic!("for the controller");
     };
     assert_eq!((version, context.forwarded), (5, false));
-    assert_eq!(context.principal, "User:ANONYMOUS");
+    assert_eq!(context.principal.to_string(), "User:ANONYMOUS");
     assert_eq!(context.client_id, "c");
     let error = ApiError::new(ErrorCode::NotController, "elsewhere");
     reply.send(Answer::Controller(Err(error))).unwrap();

@@ -13,7 +13,7 @@ use kafka_protocol::messages::{ApiKey, EnvelopeRequest, EnvelopeResponse};
 use super::api_table::{self, Api};
 use super::frame::{HeaderStart, parse_header_rest};
 use super::shape::{Cursor, Kind, Shape, ShapeFault, field};
-use crate::types::ErrorCode;
+use crate::types::{ErrorCode, Principal};
 
 /// The only version of the principal's form.
 const PRINCIPAL_VERSION: i16 = 0;
@@ -27,50 +27,22 @@ static PRINCIPAL: Shape = Shape {
     ],
 };
 
-/// Who a request is made for.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Principal {
-    /// `User` almost always.
-    pub(crate) kind: String,
-    /// The name.
-    pub(crate) name: String,
-    /// Whether it authenticated with a delegation token.
-    pub(crate) token_authenticated: bool,
-}
-
-impl Principal {
-    /// Whoever connects to a listener without authentication.
-    pub(crate) fn anonymous() -> Self {
-        Self {
-            kind: "User".to_owned(),
-            name: "ANONYMOUS".to_owned(),
-            token_authenticated: false,
-        }
+/// Reads the bytes of Kafka's default principal.
+fn principal(bytes: &Bytes) -> Result<Principal, ShapeFault> {
+    let mut cursor = Cursor::new(bytes);
+    if cursor.int16()? != PRINCIPAL_VERSION {
+        return Err(ShapeFault::BadLength);
     }
-
-    /// Reads the bytes of Kafka's default principal.
-    fn parse(bytes: &Bytes) -> Result<Self, ShapeFault> {
-        let mut cursor = Cursor::new(bytes);
-        if cursor.int16()? != PRINCIPAL_VERSION {
-            return Err(ShapeFault::BadLength);
-        }
-        let body = &bytes[cursor.position()..];
-        PRINCIPAL
-            .check(body, PRINCIPAL_VERSION)
-            .map_err(|misfit| misfit.fault)?;
-        let mut cursor = Cursor::new(body);
-        Ok(Self {
-            kind: cursor.compact_string()?.unwrap_or_default(),
-            name: cursor.compact_string()?.unwrap_or_default(),
-            token_authenticated: cursor.take(1)? != [0],
-        })
-    }
-}
-
-impl std::fmt::Display for Principal {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}:{}", self.kind, self.name)
-    }
+    let body = &bytes[cursor.position()..];
+    PRINCIPAL
+        .check(body, PRINCIPAL_VERSION)
+        .map_err(|misfit| misfit.fault)?;
+    let mut cursor = Cursor::new(body);
+    Ok(Principal {
+        kind: cursor.compact_string()?.unwrap_or_default(),
+        name: cursor.compact_string()?.unwrap_or_default(),
+        token_authenticated: cursor.take(1)? != [0],
+    })
 }
 
 /// A forwarded request, unwrapped.
@@ -95,9 +67,9 @@ pub(crate) struct Forwarded {
 /// # Errors
 /// The code of the envelope's response.
 pub(crate) fn open(envelope: EnvelopeRequest) -> Result<Forwarded, ErrorCode> {
-    let principal = envelope.request_principal.as_ref();
-    let principal = principal
-        .and_then(|bytes| Principal::parse(bytes).ok())
+    let told = envelope.request_principal.as_ref();
+    let principal = told
+        .and_then(|bytes| principal(bytes).ok())
         .ok_or(ErrorCode::PrincipalDeserializationFailure)?;
     let address = client_address(&envelope.client_host_address).ok_or(ErrorCode::InvalidRequest)?;
     let mut body = envelope.request_data;

@@ -33,7 +33,7 @@ async fn an_envelope_carries_the_inner_answer_with_its_header() {
         panic!("for the controller");
     };
     assert!(context.forwarded);
-    assert_eq!(context.principal, "User:ANONYMOUS");
+    assert_eq!(context.principal.to_string(), "User:ANONYMOUS");
     let answer = controller::Reply::DeleteTopics(m::DeleteTopicsResponse::default());
     reply.send(Answer::Controller(Ok(answer))).unwrap();
     let response = opened(&later(started).await);

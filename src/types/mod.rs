@@ -3,6 +3,7 @@
 pub mod error_code;
 pub mod features;
 pub mod ids;
+pub mod principal;
 pub mod rng;
 pub mod ticket;
 pub mod time;
@@ -10,6 +11,7 @@ pub mod time;
 pub use error_code::{ApiError, ErrorCode};
 pub use features::MetadataVersion;
 pub use ids::{BrokerEpoch, Epoch, NodeId, Offset, OffsetAndEpoch, PartitionId, ReplicaKey};
+pub use principal::Principal;
 pub use rng::SplitMix;
 pub use ticket::{CallId, Ticket, Token};
 pub use time::{Instant, Now, Timestamp};
