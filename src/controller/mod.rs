@@ -44,8 +44,8 @@ mod topic_names;
 #[cfg(test)]
 mod topics_tests;
 
+use core::net::IpAddr;
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::IpAddr;
 
 use kafka_protocol::messages as km;
 

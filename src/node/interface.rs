@@ -78,7 +78,7 @@ pub enum Request {
         /// The API version of the request.
         version: i16,
         /// Who asks.
-        context: controller::Context,
+        context: Box<controller::Context>,
         /// What is asked.
         request: controller::Request,
     },

@@ -15,7 +15,7 @@ pub(super) struct Asked {
     pub(super) ticket: Ticket,
     pub(super) arrived: Instant,
     pub(super) version: i16,
-    pub(super) context: Context,
+    pub(super) context: Box<Context>,
 }
 
 impl Node {

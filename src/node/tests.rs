@@ -18,7 +18,7 @@ use kafka_protocol::messages::{
 use kafka_protocol::protocol::StrBytes;
 
 use super::*;
-use crate::controller::{Context, Reply, Request as Asked};
+use crate::controller::{Reply, Request as Asked};
 use crate::image::Image;
 use crate::raft::{
     self, Ask, Boot, FetchRequest, FetchResponse, FetchSnapshotResponse, Peer, QuorumState,
@@ -337,7 +337,7 @@ impl Bench {
         self.tickets += 1;
         let ticket = Ticket(self.tickets);
         let arrived = Instant(self.ms);
-        let context = Context::default();
+        let context = Box::default();
         let request = Request::Controller {
             version,
             context,

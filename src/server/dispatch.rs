@@ -84,13 +84,13 @@ impl Call {
     pub(crate) fn controller(request: controller::Request, ctx: &Ctx<'_>) -> Self {
         Self::Core(Box::new(Request::Controller {
             version: ctx.version,
-            context: controller::Context {
+            context: Box::new(controller::Context {
                 principal: ctx.principal.clone(),
                 client_address: Some(ctx.address),
                 client_id: ctx.client_id.unwrap_or_default().to_owned(),
                 listener: ctx.listener.to_string(),
                 forwarded: ctx.forwarded,
-            },
+            }),
             request,
         }))
     }

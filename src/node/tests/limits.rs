@@ -8,7 +8,7 @@ fn a_request_that_waited_too_long_is_refused_at_once_and_not_when_the_disk_is_do
     bench.register(2, 0xb);
     let request = Request::Controller {
         version: 0,
-        context: Context::default(),
+        context: Box::default(),
         request: Asked::BrokerHeartbeat(BrokerHeartbeatRequest::default()),
     };
     bench.ms += 10_000;
