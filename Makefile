@@ -64,6 +64,11 @@ compat: cargo java ## kraftd beside real Kafka brokers, controllers and tools (T
 	compat/jars.sh 4.4.0 3.9.2 4.0.2 4.1.2 4.2.1 4.3.1 shell-4.3.1
 	cargo test --test compat -- --test-threads=$(COMPAT_THREADS) $(T)
 
+.PHONY: suite
+suite: cargo java python ## Kafka's own integration tests with kraftd as every controller (T=area or class, JOBS=2, OUT=)
+	cargo build --release --bin kraftd
+	@T="$(T)" JOBS="$(JOBS)" OUT="$(OUT)" compat/suite.sh target/release/kraftd handed.tsv
+
 .PHONY: quorum
 quorum: cargo java ## quorums of kraftd and Java controllers: every fault with each kind leading
 	compat/jars.sh 4.4.0 3.9.2
@@ -88,3 +93,7 @@ cargo:
 java:
 	@command -v javac >/dev/null || { echo "kraftd is tested against real Kafka and needs a JDK 17 or newer: 'javac' is not in PATH." >&2; exit 1; }
 	@command -v mvn >/dev/null || { echo "kraftd is tested against real Kafka and needs Maven to fetch it: 'mvn' is not in PATH." >&2; exit 1; }
+
+.PHONY: python
+python:
+	@command -v python3 >/dev/null || { echo "Kafka's own integration tests are run by a Python script: 'python3' is not in PATH." >&2; exit 1; }

@@ -25,12 +25,13 @@ impl std::fmt::Display for Finding {
 }
 
 /// Folders with other people's or generated files.
-const SKIPPED: [&str; 5] = [
+const SKIPPED: [&str; 6] = [
     ".git",
     "target",
     "data",
     "compat/java/jars",
     "compat/java/target",
+    "compat/kafka-suite/target",
 ];
 
 /// The root of the package.
