@@ -15,12 +15,10 @@ const RECORDED: &str = "fixtures/4.4.0/answers";
 
 /// APIs that Java's controller serves and kraftd does not yet, by key and name. They are not
 /// advertised, and a request for one closes its connection. FINDINGS.md lists them.
-const NOT_BUILT: [(&str, &str); 17] = [
-    ("17", "SaslHandshake"),
+const NOT_BUILT: [(&str, &str); 13] = [
     ("29", "DescribeAcls"),
     ("30", "CreateAcls"),
     ("31", "DeleteAcls"),
-    ("36", "SaslAuthenticate"),
     ("38", "CreateDelegationToken"),
     ("39", "RenewDelegationToken"),
     ("40", "ExpireDelegationToken"),
@@ -31,12 +29,10 @@ const NOT_BUILT: [(&str, &str); 17] = [
     ("49", "AlterClientQuotas"),
     ("50", "DescribeUserScramCredentials"),
     ("51", "AlterUserScramCredentials"),
-    ("64", "UnregisterBroker"),
-    ("94", "UnregisterController"),
 ];
 
 /// Cases that are answered otherwise, on purpose: API and case. FINDINGS.md has the reasons.
-const ALLOWED: [(&str, &str); 18] = [
+const ALLOWED: [(&str, &str); 17] = [
     // Java's controller meets an error of its own and resigns.
     ("IncrementalAlterConfigs", "append without a value"),
     ("IncrementalAlterConfigs", "unknown operation"),
@@ -56,8 +52,6 @@ const ALLOWED: [(&str, &str); 18] = [
     ("FetchSnapshot", "no cluster id"),
     // Java's controller stops itself.
     ("BeginQuorumEpoch", "another leader in the same epoch"),
-    // The broker is still registered: UnregisterBroker is not built.
-    ("BrokerHeartbeat", "heartbeat of an unregistered broker"),
     // Documentation texts are Kafka's own.
     ("DescribeConfigs", "topic, one key, documented"),
 ];

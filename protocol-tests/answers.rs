@@ -23,11 +23,7 @@ use process::{CLUSTER, Kraftd};
 use shown::shown;
 
 /// APIs with recorded answers that kraftd does not serve: it closes the connection.
-const NOT_SERVED: [&str; 3] = [
-    "ElectLeaders",
-    "ListPartitionReassignments",
-    "UnregisterBroker",
-];
+const NOT_SERVED: [&str; 2] = ["ElectLeaders", "ListPartitionReassignments"];
 
 /// (API, cases, why the answers are others).
 const DIFFERENCES: &[(&str, &[&str], &str)] = &[
@@ -35,11 +31,6 @@ const DIFFERENCES: &[(&str, &[&str], &str)] = &[
         "AlterPartition",
         &["recovery state unknown"],
         "Java fails and resigns; here the partition is refused with INVALID_REQUEST",
-    ),
-    (
-        "BrokerHeartbeat",
-        &["heartbeat of an unregistered broker"],
-        "UnregisterBroker is not served, so the broker is still registered",
     ),
     (
         "ControllerRegistration",

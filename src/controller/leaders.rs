@@ -238,6 +238,24 @@ pub(super) fn forget_incarnation(
     }
 }
 
+/// The broker is struck off: it leaves the in-sync sets, and partitions in which it is eligible are
+/// looked at again.
+pub(super) fn abandon(view: &View<'_>, id: NodeId, records: &mut Vec<VersionedRecord>) {
+    let cause = Cause::Leaves(id);
+    update(
+        view,
+        cause,
+        view.image.partitions_with_isr_member(id),
+        records,
+    );
+    update(
+        view,
+        cause,
+        view.image.partitions_with_elr_member(id),
+        records,
+    );
+}
+
 /// Directories went offline (KIP-858): replicas there leave the in-sync sets, and the
 /// registration names what is left.
 pub(super) fn lose_directories(

@@ -43,6 +43,7 @@ mod testing;
 mod topic_names;
 #[cfg(test)]
 mod topics_tests;
+mod unregister;
 
 use core::net::IpAddr;
 use std::collections::{BTreeMap, BTreeSet};
@@ -51,7 +52,9 @@ use kafka_protocol::messages as km;
 
 use crate::image::Image;
 use crate::records::VersionedRecord;
-use crate::records::rpc::BrokerHeartbeatRequest;
+use crate::records::rpc::{
+    BrokerHeartbeatRequest, UnregisterControllerRequest, UnregisterControllerResponse,
+};
 use crate::types::{ApiError, ErrorCode, Instant, NodeId, Now, Offset, Principal, SplitMix};
 
 /// What does not change while the process runs.
@@ -265,6 +268,8 @@ requests! {
     DeleteTopics: km::DeleteTopicsRequest => km::DeleteTopicsResponse;
     IncrementalAlterConfigs:
         km::IncrementalAlterConfigsRequest => km::IncrementalAlterConfigsResponse;
+    UnregisterBroker: km::UnregisterBrokerRequest => km::UnregisterBrokerResponse;
+    UnregisterController: UnregisterControllerRequest => UnregisterControllerResponse;
     UpdateFeatures: km::UpdateFeaturesRequest => km::UpdateFeaturesResponse;
 }
 
@@ -294,6 +299,8 @@ pub fn decide(
         Request::IncrementalAlterConfigs(body) => {
             configs::incremental::decide(view, context, &body)
         }
+        Request::UnregisterBroker(body) => unregister::broker(view, soft, context, &body),
+        Request::UnregisterController(body) => unregister::controller(view, context, &body),
         Request::UpdateFeatures(body) => features::decide(view, version, &body),
     }
 }

@@ -1,6 +1,6 @@
 //! Requests and responses in versions that the wire library lacks: BrokerHeartbeat 2 (KIP-1066),
-//! AddRaftVoter 1 (KIP-1186), and ApiVersions 5 (cluster id and node id of the server that the
-//! client means to reach).
+//! AddRaftVoter 1 (KIP-1186), UnregisterController (KIP-1312), and ApiVersions 5 (cluster id and
+//! node id of the server that the client means to reach).
 //!
 //! Only bodies; headers belong to the server.
 
@@ -71,6 +71,8 @@ bodies! {
     BrokerHeartbeatRequest = 63, versions 0-2, flexible 0+;
     BrokerHeartbeatResponse = 63, versions 0-2, flexible 0+;
     AddRaftVoterRequest = 80, versions 0-1, flexible 0+;
+    UnregisterControllerRequest = 94, versions 0-0, flexible 0+;
+    UnregisterControllerResponse = 94, versions 0-0, flexible 0+;
 }
 
 message! {
@@ -192,6 +194,22 @@ message! {
         /// It may stop now.
         should_shut_down: bool, 0+;
     }
+
+    /// A controller that does not come back is to be forgotten.
+    pub struct UnregisterControllerRequest {
+        /// The controller.
+        controller_id: i32, 0+;
+    }
+
+    /// Whether it was.
+    pub struct UnregisterControllerResponse {
+        /// How long the client was made to wait, ms.
+        throttle_time_ms: i32, 0+;
+        /// The error.
+        error_code: i16, 0+;
+        /// The sentence.
+        error_message: Option<String>, 0+;
+    }
 }
 
 #[cfg(test)]
@@ -232,6 +250,8 @@ mod tests {
             round_trips::<BrokerHeartbeatRequest>(&mut rng);
             round_trips::<BrokerHeartbeatResponse>(&mut rng);
             round_trips::<AddRaftVoterRequest>(&mut rng);
+            round_trips::<UnregisterControllerRequest>(&mut rng);
+            round_trips::<UnregisterControllerResponse>(&mut rng);
         }
 
         #[test]
@@ -241,6 +261,8 @@ mod tests {
             let _ = BrokerHeartbeatRequest::decode(&body, version);
             let _ = BrokerHeartbeatResponse::decode(&body, version);
             let _ = AddRaftVoterRequest::decode(&body, version);
+            let _ = UnregisterControllerRequest::decode(&body, version);
+            let _ = UnregisterControllerResponse::decode(&body, version);
         }
     }
 

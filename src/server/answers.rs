@@ -7,6 +7,7 @@ use super::core::Answer;
 use super::wire::{self, SnapshotChunk};
 use crate::controller::Reply;
 use crate::raft::Response;
+use crate::records::rpc::Message;
 
 /// Appends the body of an answer. A refusal of the whole request is none: see `refusals`.
 ///
@@ -80,6 +81,13 @@ fn encode_reply(reply: Reply, version: i16, out: &mut BytesMut) -> anyhow::Resul
         Reply::CreateTopics(reply) => reply.encode(out, version),
         Reply::DeleteTopics(reply) => reply.encode(out, version),
         Reply::IncrementalAlterConfigs(reply) => reply.encode(out, version),
+        Reply::UnregisterBroker(reply) => reply.encode(out, version),
+        Reply::UnregisterController(reply) => {
+            let mut body = Vec::new();
+            reply.encode(&mut body, version)?;
+            out.extend_from_slice(&body);
+            Ok(())
+        }
         Reply::UpdateFeatures(reply) => reply.encode(out, version),
     }
 }

@@ -9,7 +9,7 @@ use kafka_protocol::protocol::Decodable;
 
 use super::dispatch::{Call, Ctx, Local};
 use super::shape::Shape;
-use super::{refusals, shapes, wire};
+use super::{refusals, sasl, shapes, wire};
 use crate::controller;
 use crate::records::rpc::{self, Message};
 use crate::types::ApiError;
@@ -141,6 +141,8 @@ pub(crate) static TABLE: &[Api] = &[
             wire::fetch_request(request, ctx.version, ctx.cluster_id)
         })
     },
+    api!(17 SaslHandshake 0-1 SASL_HANDSHAKE, false, m::SaslHandshakeRequest,
+        |_request, ctx| Call::answered(&sasl::handshake(), ctx.version)),
     Api {
         key: API_VERSIONS_KEY,
         name: "ApiVersions",
@@ -163,6 +165,8 @@ pub(crate) static TABLE: &[Api] = &[
         ..local!(32 DescribeConfigs 1-4 DESCRIBE_CONFIGS, m::DescribeConfigsRequest)
     },
     controller!(33 AlterConfigs 0-2 ALTER_CONFIGS, true, m::AlterConfigsRequest),
+    api!(36 SaslAuthenticate 0-2 SASL_AUTHENTICATE, false, m::SaslAuthenticateRequest,
+        |_request, ctx| Call::answered(&sasl::authenticate(), ctx.version)),
     controller!(37 CreatePartitions 0-3 CREATE_PARTITIONS, true, m::CreatePartitionsRequest),
     controller!(44 IncrementalAlterConfigs 0-1 INCREMENTAL_ALTER_CONFIGS, true,
         m::IncrementalAlterConfigsRequest),
@@ -214,6 +218,7 @@ pub(crate) static TABLE: &[Api] = &[
         },
         refuse: |_, version, error| refusals::refuse_broker_heartbeat(version, error),
     },
+    controller!(64 UnregisterBroker 0-0 UNREGISTER_BROKER, true, m::UnregisterBrokerRequest),
     controller!(67 AllocateProducerIds 0-0 ALLOCATE_PRODUCER_IDS, false,
         m::AllocateProducerIdsRequest),
     controller!(70 ControllerRegistration 0-0 CONTROLLER_REGISTRATION, false,
@@ -238,6 +243,23 @@ pub(crate) static TABLE: &[Api] = &[
         |request, ctx| Ok(Call::for_quorum(wire::remove_voter_request(request), ctx))),
     api!(82 UpdateRaftVoter 0-0 UPDATE_RAFT_VOTER, false, m::UpdateRaftVoterRequest,
         |request, ctx| Ok(Call::for_quorum(wire::update_voter_request(request), ctx))),
+    Api {
+        key: 94,
+        name: "UnregisterController",
+        min: 0,
+        max: 0,
+        forwardable: true,
+        alone: false,
+        shape: &shapes::UNREGISTER_CONTROLLER,
+        decode: |body, ctx| {
+            let request = rpc::UnregisterControllerRequest::decode(&body, ctx.version)?;
+            Ok(Call::controller(
+                controller::Request::UnregisterController(request),
+                ctx,
+            ))
+        },
+        refuse: |_, version, error| refusals::refuse_unregister_controller(version, error),
+    },
 ];
 
 #[cfg(test)]
@@ -253,7 +275,8 @@ mod tests {
     #[test]
     fn rows_are_in_order_and_served_by_kafka_protocol() {
         assert!(TABLE.is_sorted_by(|a, b| a.key < b.key));
-        for api in TABLE {
+        // Of UnregisterController it knows nothing.
+        for api in TABLE.iter().filter(|api| api.key != 94) {
             let key = ApiKey::try_from(api.key).unwrap();
             assert_eq!(format!("{key:?}"), api.name);
             let known = key.valid_versions();
@@ -273,15 +296,15 @@ mod tests {
     fn what_is_advertised_is_what_is_built() {
         let keys: Vec<_> = TABLE.iter().map(|api| api.key).collect();
         let built = [
-            1, 18, 19, 20, 32, 33, 37, 44, 52, 53, 54, 55, 56, 57, 58, 59, 60, 62, 63, 67, 70, 73,
-            80, 81, 82,
+            1, 17, 18, 19, 20, 32, 33, 36, 37, 44, 52, 53, 54, 55, 56, 57, 58, 59, 60, 62, 63, 64,
+            67, 70, 73, 80, 81, 82, 94,
         ];
         assert_eq!(keys, built);
     }
 
     #[test]
     fn only_what_brokers_forward_is_forwardable() {
-        let forwardable = [19, 20, 33, 37, 44, 55, 57, 80, 81];
+        let forwardable = [19, 20, 33, 37, 44, 55, 57, 64, 80, 81, 94];
         for api in TABLE {
             assert_eq!(
                 api.forwardable,

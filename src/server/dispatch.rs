@@ -64,12 +64,15 @@ impl Call {
     ) -> anyhow::Result<Self> {
         match parsed {
             Ok(request) => Ok(Self::for_quorum(request, ctx)),
-            Err(answer) => {
-                let mut body = BytesMut::new();
-                answer.encode(&mut body, ctx.version)?;
-                Ok(Self::Answered(body))
-            }
+            Err(answer) => Self::answered(&answer, ctx.version),
         }
+    }
+
+    /// An answer that needs nobody.
+    pub(crate) fn answered<R: Encodable>(answer: &R, version: i16) -> anyhow::Result<Self> {
+        let mut body = BytesMut::new();
+        answer.encode(&mut body, version)?;
+        Ok(Self::Answered(body))
     }
 
     /// A raft request.

@@ -30,6 +30,7 @@ mod limits;
 mod listener;
 mod peer;
 mod refusals;
+mod sasl;
 mod shape;
 mod shapes;
 mod wire;

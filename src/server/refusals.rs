@@ -5,6 +5,7 @@ use bytes::BytesMut;
 use kafka_protocol::messages as m;
 use kafka_protocol::protocol::{Encodable, StrBytes};
 
+use crate::records::rpc::{Message, UnregisterControllerResponse};
 use crate::types::ApiError;
 
 /// A request that can be refused as a whole.
@@ -55,6 +56,21 @@ pub(crate) fn refuse_add_raft_voter(error: &ApiError) -> anyhow::Result<BytesMut
     Ok(body)
 }
 
+/// UnregisterController is decoded by our own code.
+pub(crate) fn refuse_unregister_controller(
+    version: i16,
+    error: &ApiError,
+) -> anyhow::Result<BytesMut> {
+    let response = UnregisterControllerResponse {
+        error_code: error.code.code(),
+        error_message: error.message.clone(),
+        ..UnregisterControllerResponse::default()
+    };
+    let mut body = Vec::new();
+    response.encode(&mut body, version)?;
+    Ok(BytesMut::from(&body[..]))
+}
+
 fn sentence(error: &ApiError) -> Option<StrBytes> {
     error.message.clone().map(StrBytes::from_string)
 }
@@ -80,6 +96,7 @@ at_the_top! {
     EndQuorumEpochRequest => EndQuorumEpochResponse;
     FetchRequest => FetchResponse;
     FetchSnapshotRequest => FetchSnapshotResponse;
+    SaslHandshakeRequest => SaslHandshakeResponse;
     UpdateRaftVoterRequest => UpdateRaftVoterResponse;
     VoteRequest => VoteResponse;
 }
@@ -110,6 +127,8 @@ with_a_sentence! {
     DescribeClusterRequest => DescribeClusterResponse;
     DescribeQuorumRequest => DescribeQuorumResponse;
     RemoveRaftVoterRequest => RemoveRaftVoterResponse;
+    SaslAuthenticateRequest => SaslAuthenticateResponse;
+    UnregisterBrokerRequest => UnregisterBrokerResponse;
     UpdateFeaturesRequest => UpdateFeaturesResponse;
 }
 

@@ -70,6 +70,11 @@ pub(crate) struct Shape {
     pub(crate) fields: &'static [Field],
 }
 
+impl Shape {
+    /// For [`Self::flexible_from`] of a message that has no flexible version.
+    pub(crate) const NEVER_FLEXIBLE: i16 = i16::MAX;
+}
+
 /// A field of every version, never null, not tagged.
 pub(crate) const fn field(name: &'static str, kind: Kind) -> Field {
     Field {

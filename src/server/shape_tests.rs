@@ -161,6 +161,9 @@ macro_rules! every_message {
         $then::<m::DescribeClusterRequest>(&shapes::DESCRIBE_CLUSTER, 0..=2, $($argument),*);
         $then::<m::BrokerRegistrationRequest>(&shapes::BROKER_REGISTRATION, 0..=4, $($argument),*);
         $then::<m::BrokerHeartbeatRequest>(&shapes::BROKER_HEARTBEAT, 0..=1, $($argument),*);
+        $then::<m::SaslHandshakeRequest>(&shapes::SASL_HANDSHAKE, 0..=1, $($argument),*);
+        $then::<m::SaslAuthenticateRequest>(&shapes::SASL_AUTHENTICATE, 0..=2, $($argument),*);
+        $then::<m::UnregisterBrokerRequest>(&shapes::UNREGISTER_BROKER, 0..=0, $($argument),*);
         $then::<m::AllocateProducerIdsRequest>(
             &shapes::ALLOCATE_PRODUCER_IDS, 0..=0, $($argument),*);
         $then::<m::ControllerRegistrationRequest>(

@@ -25,14 +25,12 @@ use crate::records::rpc::{self, Message};
 use crate::records::{ControlRecord, VersionedRecord};
 
 /// APIs that brokers and tools use and that are not served here.
-const NOT_SERVED: [&str; 7] = [
+const NOT_SERVED: [&str; 5] = [
     "AlterClientQuotas",
     "AlterPartitionReassignments",
     "AlterUserScramCredentials",
     "ElectLeaders",
     "ListPartitionReassignments",
-    "UnregisterBroker",
-    "UnregisterController",
 ];
 
 /// The API of a key in words, whether it is served or not.

@@ -97,6 +97,16 @@ pub(crate) static ALLOCATE_PRODUCER_IDS: Shape = Shape {
     fields: &[field("BrokerId", Int32), field("BrokerEpoch", Int64)],
 };
 
+pub(crate) static UNREGISTER_BROKER: Shape = Shape {
+    flexible_from: 0,
+    fields: &[field("BrokerId", Int32)],
+};
+
+pub(crate) static UNREGISTER_CONTROLLER: Shape = Shape {
+    flexible_from: 0,
+    fields: &[field("ControllerId", Int32)],
+};
+
 pub(crate) static ASSIGN_REPLICAS_TO_DIRS: Shape = Shape {
     flexible_from: 0,
     fields: &[

@@ -1,6 +1,6 @@
 //! Shapes of the requests that administrators send: topics, configs, features, the cluster.
 
-use crate::server::shape::Kind::{Array, Bool, Int8, Int16, Int32, Str, Struct, Uuid};
+use crate::server::shape::Kind::{Array, Bool, Bytes, Int8, Int16, Int32, Str, Struct, Uuid};
 use crate::server::shape::{Shape, field};
 
 pub(crate) static API_VERSIONS: Shape = Shape {
@@ -11,6 +11,16 @@ pub(crate) static API_VERSIONS: Shape = Shape {
         field("ClusterId", Str).since(5).nullable(),
         field("NodeId", Int32).since(5),
     ],
+};
+
+pub(crate) static SASL_HANDSHAKE: Shape = Shape {
+    flexible_from: Shape::NEVER_FLEXIBLE,
+    fields: &[field("Mechanism", Str)],
+};
+
+pub(crate) static SASL_AUTHENTICATE: Shape = Shape {
+    flexible_from: 2,
+    fields: &[field("AuthBytes", Bytes)],
 };
 
 pub(crate) static CREATE_TOPICS: Shape = Shape {
