@@ -6,15 +6,16 @@ use kafka_protocol::messages::{AlterPartitionRequest, AlterPartitionResponse, Br
 
 use super::partition_change::{NO_LEADER_CHANGE, RECOVERED, RECOVERING, Rules};
 use super::register_broker::check_epoch;
-use super::{Decision, RECORDS_PER_OPERATION_MAX, Reply, View, leaders};
+use super::{Decision, Reply, View, leaders};
 use crate::image::{Partition, TopicRef};
 use crate::records::{PartitionChangeRecord, Record, VersionedRecord};
 use crate::types::{ApiError, BrokerEpoch, ErrorCode, NodeId, PartitionId};
 
-/// Checks and applies each partition by itself.
+/// Checks and applies each partition by itself. There may be as many as fit into a request: a
+/// broker reports all its pending changes at once, and would repeat for ever what is refused.
 ///
 /// # Errors
-/// STALE_BROKER_EPOCH; POLICY_VIOLATION above the bound of partitions in one request.
+/// STALE_BROKER_EPOCH.
 pub(super) fn decide(
     view: &View<'_>,
     version: i16,
@@ -22,17 +23,6 @@ pub(super) fn decide(
 ) -> Result<Decision, ApiError> {
     let id = NodeId(request.broker_id.0);
     check_epoch(view, id, BrokerEpoch(request.broker_epoch))?;
-    let asked: usize = request
-        .topics
-        .iter()
-        .map(|topic| topic.partitions.len())
-        .sum();
-    if asked > RECORDS_PER_OPERATION_MAX {
-        return Err(ApiError::new(
-            ErrorCode::PolicyViolation,
-            "Unable to perform excessively large batch operation.",
-        ));
-    }
     let mut records = Vec::new();
     let mut topics = Vec::with_capacity(request.topics.len());
     for asked in request.topics {

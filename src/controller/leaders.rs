@@ -76,28 +76,49 @@ pub(super) fn wanted<'a>(
     Change::of(topic.id(), id, old, Rules::of(image), acceptable, min_isr).election(election)
 }
 
+/// What an election of one partition writes, if anything.
+pub(super) fn elected(
+    rules: Rules<'_>,
+    (topic, id, old): Found<'_>,
+    min_isr: usize,
+    election: Election,
+) -> Option<VersionedRecord> {
+    let acceptable =
+        |broker: i32| rules.can_lead(broker, rules.is_active(broker), old.directory_of(broker));
+    Change::of(topic.id(), id, old, rules, &acceptable, min_isr)
+        .election(election)
+        .record()
+}
+
 /// What a topic's configuration asks of its elections.
 #[derive(Clone, Copy)]
-struct TopicRules {
-    election: Election,
-    min_isr: usize,
+pub(super) struct TopicRules {
+    /// Unclean where the configuration allows it.
+    pub(super) election: Election,
+    /// The effective min.insync.replicas.
+    pub(super) min_isr: usize,
 }
 
 /// What holds for a topic that says nothing itself: looked up once and not for each of many topics.
-struct ClusterRules {
+pub(super) struct ClusterRules {
     election: Election,
     min_isr: usize,
 }
 
 impl ClusterRules {
-    fn of(image: &Image, settings: &Settings) -> Self {
+    pub(super) fn of(image: &Image, settings: &Settings) -> Self {
         Self {
             election: election_of(cluster_value(image, settings, UNCLEAN)),
             min_isr: min_isr_of(cluster_value(image, settings, MIN_ISR)),
         }
     }
 
-    fn of_topic(&self, image: &Image, settings: &Settings, topic: TopicRef<'_>) -> TopicRules {
+    pub(super) fn of_topic(
+        &self,
+        image: &Image,
+        settings: &Settings,
+        topic: TopicRef<'_>,
+    ) -> TopicRules {
         let own = image.topic_config(topic.name());
         let sets = |key| own.is_some_and(|own| own.get(key).is_some());
         let value = |key| effective_value(image, settings, topic.name(), key);

@@ -23,6 +23,7 @@ pub mod configs;
 mod create_partitions;
 mod create_topics;
 mod delete_topics;
+mod elect_leaders;
 mod endpoints;
 pub mod features;
 mod heartbeat;
@@ -36,6 +37,7 @@ pub mod partition_change;
 pub mod periodic;
 pub mod placement;
 mod producer_ids;
+mod reassign;
 mod register_broker;
 pub mod register_controller;
 #[cfg(test)]
@@ -257,6 +259,8 @@ macro_rules! requests {
 requests! {
     AllocateProducerIds: km::AllocateProducerIdsRequest => km::AllocateProducerIdsResponse;
     AlterPartition: km::AlterPartitionRequest => km::AlterPartitionResponse;
+    AlterPartitionReassignments:
+        km::AlterPartitionReassignmentsRequest => km::AlterPartitionReassignmentsResponse;
     AssignReplicasToDirs: km::AssignReplicasToDirsRequest => km::AssignReplicasToDirsResponse;
     BrokerHeartbeat: BrokerHeartbeatRequest => km::BrokerHeartbeatResponse;
     BrokerRegistration: km::BrokerRegistrationRequest => km::BrokerRegistrationResponse;
@@ -266,10 +270,13 @@ requests! {
     CreatePartitions: km::CreatePartitionsRequest => km::CreatePartitionsResponse;
     CreateTopics: km::CreateTopicsRequest => km::CreateTopicsResponse;
     DeleteTopics: km::DeleteTopicsRequest => km::DeleteTopicsResponse;
+    ElectLeaders: km::ElectLeadersRequest => km::ElectLeadersResponse;
     IncrementalAlterConfigs:
         km::IncrementalAlterConfigsRequest => km::IncrementalAlterConfigsResponse;
     UnregisterBroker: km::UnregisterBrokerRequest => km::UnregisterBrokerResponse;
     UnregisterController: UnregisterControllerRequest => UnregisterControllerResponse;
+    ListPartitionReassignments:
+        km::ListPartitionReassignmentsRequest => km::ListPartitionReassignmentsResponse;
     UpdateFeatures: km::UpdateFeaturesRequest => km::UpdateFeaturesResponse;
 }
 
@@ -288,6 +295,7 @@ pub fn decide(
     match request {
         Request::AllocateProducerIds(body) => producer_ids::decide(view, &body),
         Request::AlterPartition(body) => alter_partition::decide(view, version, body),
+        Request::AlterPartitionReassignments(body) => reassign::decide(view, context, body),
         Request::AssignReplicasToDirs(body) => assign_dirs::decide(view, body),
         Request::BrokerHeartbeat(body) => heartbeat::decide(view, soft, body),
         Request::BrokerRegistration(body) => register_broker::decide(view, soft, version, body),
@@ -296,11 +304,13 @@ pub fn decide(
         Request::CreatePartitions(body) => create_partitions::decide(view, soft, body),
         Request::CreateTopics(body) => create_topics::decide(view, soft, context, body),
         Request::DeleteTopics(body) => delete_topics::decide(view, soft, version, &body),
+        Request::ElectLeaders(body) => elect_leaders::decide(view, context, body),
         Request::IncrementalAlterConfigs(body) => {
             configs::incremental::decide(view, context, &body)
         }
         Request::UnregisterBroker(body) => unregister::broker(view, soft, context, &body),
         Request::UnregisterController(body) => unregister::controller(view, context, &body),
+        Request::ListPartitionReassignments(body) => reassign::list(view, context, &body),
         Request::UpdateFeatures(body) => features::decide(view, version, &body),
     }
 }

@@ -163,6 +163,27 @@ impl<'a> Change<'a> {
         self
     }
 
+    /// The replicas wanted; those that are new get their broker's default directory.
+    #[must_use]
+    pub fn replicas(mut self, replicas: Vec<i32>) -> Self {
+        self.replicas = replicas;
+        self
+    }
+
+    /// The replicas that a reassignment is to remove.
+    #[must_use]
+    pub fn removing(mut self, removing: Vec<i32>) -> Self {
+        self.removing = removing;
+        self
+    }
+
+    /// The replicas that a reassignment is to add.
+    #[must_use]
+    pub fn adding(mut self, adding: Vec<i32>) -> Self {
+        self.adding = adding;
+        self
+    }
+
     /// How far an election may go.
     #[must_use]
     pub const fn election(mut self, election: Election) -> Self {

@@ -11,7 +11,7 @@ use super::index::{Index, hash_of};
 use super::intern::Pool;
 use super::slots::Slots;
 use super::table::Table;
-use crate::types::PartitionId;
+use crate::types::{NodeId, PartitionId};
 
 /// One partition. The u32 fields are ids in [`Pools`].
 ///
@@ -409,6 +409,13 @@ impl<'a> Partition<'a> {
     #[must_use]
     pub fn reassigning(self) -> bool {
         !self.adding().is_empty() || !self.removing().is_empty()
+    }
+
+    /// True when the first replica leads, or when there is neither a replica nor a leader.
+    #[must_use]
+    pub fn led_by_preferred(self) -> bool {
+        let preferred = self.replicas().first().copied();
+        preferred.unwrap_or(NodeId::NONE.0) == self.leader()
     }
 
     /// The directory of the replica on `broker`, `None` when `broker` has no replica.

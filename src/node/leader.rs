@@ -311,6 +311,8 @@ fn queue_limit_ms(request: &Request, settings: &controller::Settings) -> Option<
         Request::CreateTopics(body) => body.timeout_ms,
         Request::DeleteTopics(body) => body.timeout_ms,
         Request::CreatePartitions(body) => body.timeout_ms,
+        Request::ElectLeaders(body) => body.timeout_ms,
+        Request::AlterPartitionReassignments(body) => body.timeout_ms,
         Request::BrokerHeartbeat(_) => return Some(settings.heartbeat_interval_ms / 2),
         _ => return None,
     };

@@ -72,6 +72,7 @@ fn encode_reply(reply: Reply, version: i16, out: &mut BytesMut) -> anyhow::Resul
         Reply::AlterConfigs(reply) => reply.encode(out, version),
         Reply::AllocateProducerIds(reply) => reply.encode(out, version),
         Reply::AlterPartition(reply) => reply.encode(out, version),
+        Reply::AlterPartitionReassignments(reply) => reply.encode(out, version),
         Reply::AssignReplicasToDirs(reply) => reply.encode(out, version),
         // Version 2 changed the request only.
         Reply::BrokerHeartbeat(reply) => reply.encode(out, version.min(1)),
@@ -80,6 +81,7 @@ fn encode_reply(reply: Reply, version: i16, out: &mut BytesMut) -> anyhow::Resul
         Reply::CreatePartitions(reply) => reply.encode(out, version),
         Reply::CreateTopics(reply) => reply.encode(out, version),
         Reply::DeleteTopics(reply) => reply.encode(out, version),
+        Reply::ElectLeaders(reply) => reply.encode(out, version),
         Reply::IncrementalAlterConfigs(reply) => reply.encode(out, version),
         Reply::UnregisterBroker(reply) => reply.encode(out, version),
         Reply::UnregisterController(reply) => {
@@ -88,6 +90,7 @@ fn encode_reply(reply: Reply, version: i16, out: &mut BytesMut) -> anyhow::Resul
             out.extend_from_slice(&body);
             Ok(())
         }
+        Reply::ListPartitionReassignments(reply) => reply.encode(out, version),
         Reply::UpdateFeatures(reply) => reply.encode(out, version),
     }
 }

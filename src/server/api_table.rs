@@ -168,8 +168,24 @@ pub(crate) static TABLE: &[Api] = &[
     api!(36 SaslAuthenticate 0-2 SASL_AUTHENTICATE, false, m::SaslAuthenticateRequest,
         |_request, ctx| Call::answered(&sasl::authenticate(), ctx.version)),
     controller!(37 CreatePartitions 0-3 CREATE_PARTITIONS, true, m::CreatePartitionsRequest),
+    Api {
+        // All topics may be asked for, and each is named in the answer.
+        alone: true,
+        refuse: |body, version, error| {
+            refusals::refuse_elect_leaders(read(body, version)?, version, error)
+        },
+        ..controller!(43 ElectLeaders 0-2 ELECT_LEADERS, true, m::ElectLeadersRequest)
+    },
     controller!(44 IncrementalAlterConfigs 0-1 INCREMENTAL_ALTER_CONFIGS, true,
         m::IncrementalAlterConfigsRequest),
+    controller!(45 AlterPartitionReassignments 0-1 ALTER_PARTITION_REASSIGNMENTS, true,
+        m::AlterPartitionReassignmentsRequest),
+    Api {
+        // All moves may be asked for.
+        alone: true,
+        ..controller!(46 ListPartitionReassignments 0-0 LIST_PARTITION_REASSIGNMENTS, true,
+            m::ListPartitionReassignmentsRequest)
+    },
     raft!(52 Vote 0-2 VOTE, |request: VoteRequest, ctx| {
         wire::vote_request(request, ctx.cluster_id)
     }),
@@ -296,15 +312,15 @@ mod tests {
     fn what_is_advertised_is_what_is_built() {
         let keys: Vec<_> = TABLE.iter().map(|api| api.key).collect();
         let built = [
-            1, 17, 18, 19, 20, 32, 33, 36, 37, 44, 52, 53, 54, 55, 56, 57, 58, 59, 60, 62, 63, 64,
-            67, 70, 73, 80, 81, 82, 94,
+            1, 17, 18, 19, 20, 32, 33, 36, 37, 43, 44, 45, 46, 52, 53, 54, 55, 56, 57, 58, 59, 60,
+            62, 63, 64, 67, 70, 73, 80, 81, 82, 94,
         ];
         assert_eq!(keys, built);
     }
 
     #[test]
     fn only_what_brokers_forward_is_forwardable() {
-        let forwardable = [19, 20, 33, 37, 44, 55, 57, 64, 80, 81, 94];
+        let forwardable = [19, 20, 33, 37, 43, 44, 45, 46, 55, 57, 64, 80, 81, 94];
         for api in TABLE {
             assert_eq!(
                 api.forwardable,

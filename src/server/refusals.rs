@@ -71,6 +71,21 @@ pub(crate) fn refuse_unregister_controller(
     Ok(BytesMut::from(&body[..]))
 }
 
+/// ElectLeaders has a code for the whole request since version 1 only.
+pub(crate) fn refuse_elect_leaders(
+    request: m::ElectLeadersRequest,
+    version: i16,
+    error: &ApiError,
+) -> anyhow::Result<BytesMut> {
+    let mut answer = request.refusal(error);
+    if version < 1 {
+        answer.error_code = 0;
+    }
+    let mut body = BytesMut::new();
+    answer.encode(&mut body, version)?;
+    Ok(body)
+}
+
 fn sentence(error: &ApiError) -> Option<StrBytes> {
     error.message.clone().map(StrBytes::from_string)
 }
@@ -216,5 +231,67 @@ impl Refusable for m::IncrementalAlterConfigsRequest {
                 .with_error_message(sentence(error))
         });
         m::IncrementalAlterConfigsResponse::default().with_responses(responses.collect())
+    }
+}
+
+impl Refusable for m::ElectLeadersRequest {
+    type Answer = m::ElectLeadersResponse;
+    fn refusal(self, error: &ApiError) -> Self::Answer {
+        use m::elect_leaders_response::{PartitionResult, ReplicaElectionResult};
+        let partition = |index| {
+            PartitionResult::default()
+                .with_partition_id(index)
+                .with_error_code(error.code.code())
+                .with_error_message(sentence(error))
+        };
+        let results = self.topic_partitions.into_iter().flatten().map(|topic| {
+            ReplicaElectionResult::default()
+                .with_topic(topic.topic)
+                .with_partition_result(topic.partitions.into_iter().map(partition).collect())
+        });
+        m::ElectLeadersResponse::default()
+            .with_error_code(error.code.code())
+            .with_replica_election_results(results.collect())
+    }
+}
+
+impl Refusable for m::AlterPartitionReassignmentsRequest {
+    type Answer = m::AlterPartitionReassignmentsResponse;
+    fn refusal(self, error: &ApiError) -> Self::Answer {
+        use m::alter_partition_reassignments_request::ReassignablePartition;
+        use m::alter_partition_reassignments_response as reply;
+        let partition = |asked: ReassignablePartition| {
+            reply::ReassignablePartitionResponse::default()
+                .with_partition_index(asked.partition_index)
+                .with_error_code(error.code.code())
+                .with_error_message(sentence(error))
+        };
+        let responses = self.topics.into_iter().map(|topic| {
+            reply::ReassignableTopicResponse::default()
+                .with_name(topic.name)
+                .with_partitions(topic.partitions.into_iter().map(partition).collect())
+        });
+        m::AlterPartitionReassignmentsResponse::default()
+            .with_error_code(error.code.code())
+            .with_error_message(sentence(error))
+            .with_responses(responses.collect())
+    }
+}
+
+impl Refusable for m::ListPartitionReassignmentsRequest {
+    type Answer = m::ListPartitionReassignmentsResponse;
+    fn refusal(self, error: &ApiError) -> Self::Answer {
+        use m::list_partition_reassignments_response as reply;
+        let partition =
+            |index| reply::OngoingPartitionReassignment::default().with_partition_index(index);
+        let topics = self.topics.into_iter().flatten().map(|topic| {
+            reply::OngoingTopicReassignment::default()
+                .with_name(topic.name)
+                .with_partitions(topic.partition_indexes.into_iter().map(partition).collect())
+        });
+        m::ListPartitionReassignmentsResponse::default()
+            .with_error_code(error.code.code())
+            .with_error_message(sentence(error))
+            .with_topics(topics.collect())
     }
 }

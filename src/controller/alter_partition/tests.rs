@@ -1,8 +1,8 @@
 //! Every answer of AlterPartition, and what is written for it.
 
 use super::*;
-use crate::controller::Request;
 use crate::controller::testing::World;
+use crate::controller::{RECORDS_PER_OPERATION_MAX, Request};
 use crate::records::PartitionRecord;
 use crate::types::Uuid;
 use kafka_protocol::messages::alter_partition_request::TopicData;
@@ -277,10 +277,11 @@ fn a_new_epoch_of_the_same_leader_is_no_new_leader() {
 }
 
 #[test]
-fn more_partitions_than_an_operation_may_have_are_refused() {
+fn a_leader_of_very_many_partitions_reports_all_of_them_at_once() {
     let mut world = world(|_| {});
     let mut request = request(&world, 1, wanted(&[1]));
     request.topics[0].partitions = vec![wanted(&[1]); RECORDS_PER_OPERATION_MAX + 1];
-    let refused = world.ask(3, Request::AlterPartition(request));
-    assert_eq!(refused.unwrap_err().code, ErrorCode::PolicyViolation);
+    let decision = world.ask(3, Request::AlterPartition(request)).unwrap();
+    assert_eq!(decision.records.len(), RECORDS_PER_OPERATION_MAX + 1);
+    assert!(!decision.atomic, "they fit into no single batch");
 }

@@ -148,6 +148,58 @@ pub(crate) static INCREMENTAL_ALTER_CONFIGS: Shape = Shape {
     ],
 };
 
+pub(crate) static ELECT_LEADERS: Shape = Shape {
+    flexible_from: 2,
+    fields: &[
+        field("ElectionType", Int8).since(1),
+        field(
+            "TopicPartitions",
+            Array(&Struct(&[
+                field("Topic", Str),
+                field("Partitions", Array(&Int32)),
+            ])),
+        )
+        .nullable(),
+        field("TimeoutMs", Int32),
+    ],
+};
+
+pub(crate) static ALTER_PARTITION_REASSIGNMENTS: Shape = Shape {
+    flexible_from: 0,
+    fields: &[
+        field("TimeoutMs", Int32),
+        field("AllowReplicationFactorChange", Bool).since(1),
+        field(
+            "Topics",
+            Array(&Struct(&[
+                field("Name", Str),
+                field(
+                    "Partitions",
+                    Array(&Struct(&[
+                        field("PartitionIndex", Int32),
+                        field("Replicas", Array(&Int32)).nullable(),
+                    ])),
+                ),
+            ])),
+        ),
+    ],
+};
+
+pub(crate) static LIST_PARTITION_REASSIGNMENTS: Shape = Shape {
+    flexible_from: 0,
+    fields: &[
+        field("TimeoutMs", Int32),
+        field(
+            "Topics",
+            Array(&Struct(&[
+                field("Name", Str),
+                field("PartitionIndexes", Array(&Int32)),
+            ])),
+        )
+        .nullable(),
+    ],
+};
+
 pub(crate) static UPDATE_FEATURES: Shape = Shape {
     flexible_from: 0,
     fields: &[
