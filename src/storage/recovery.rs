@@ -161,17 +161,19 @@ fn read_mark(options: &OpenOptions) -> Result<CommitMark> {
             commit_file::unreadable(&path),
         )),
         Found::Mark(mark) if mark.cluster_id != options.cluster_id => {
-            let sentence = format!(
-                "{} holds metadata of cluster {}, but meta.properties says cluster.id {}: put the \
-                 id {} back into meta.properties, or move {} away if the old cluster is not \
-                 wanted.",
+            // Whoever gives a copy of a cluster an id of its own edits meta.properties: Java goes
+            // on with that. What was committed stays so under the new id.
+            warn!(
+                "{} held metadata of cluster {}; meta.properties says cluster.id {}, and that is \
+                 what it is from now on. If it is not meant to be, stop this node and put the id \
+                 {} back into meta.properties",
                 options.dir.display(),
                 mark.cluster_id,
                 options.cluster_id,
                 mark.cluster_id,
-                options.dir.display()
             );
-            Err(StorageFault::new(FaultKind::Identity, &path, sentence))
+            let cluster_id = options.cluster_id.clone();
+            Ok(CommitMark { cluster_id, ..mark })
         }
         Found::Mark(mark) => Ok(mark),
     }

@@ -353,19 +353,13 @@ fn an_epoch_begins_with_a_leader_change_and_has_no_other() {
 }
 
 #[test]
-fn another_cluster_id_is_refused() {
+fn another_cluster_id_in_meta_properties_is_taken_and_what_was_committed_stays_so() {
     let (_dir, mut options) = crashed();
     committed(&options, 5, 1);
     options.cluster_id = "AnotherClustersIdXXXXX".into();
-    refused(
-        &options,
-        FaultKind::Identity,
-        &[
-            "MkU3OEVBNTcwNTJENDM2Qk",
-            "AnotherClustersIdXXXXX",
-            "meta.properties",
-        ],
-    );
+    let (log, recovered) = open(&options).unwrap();
+    assert_eq!(recovered.commit, Some(id(5, 1)));
+    drop(log);
 }
 
 #[test]
