@@ -8,7 +8,7 @@ COMPAT_THREADS ?= 2
 
 .PHONY: help
 help:
-	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: check
 check: cargo ## compile everything, make nothing
@@ -20,11 +20,11 @@ quick: cargo ## unit tests, protocol-tests and simulation seeds: no Java, no net
 	$(if $(T),,cargo test --test sim)
 
 .PHONY: test
-test: cargo java ## everything: format, lints, docs, quick, compat; what CI runs (T=filter)
+test: cargo java ## everything: format, lints, docs, quick, compat, suite-quick; what CI runs (T=filter)
 	cargo fmt --check
 	cargo clippy --all-targets -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --quiet
-	$(MAKE) --no-print-directory quick compat
+	$(MAKE) --no-print-directory quick compat $(if $(T),,suite-quick)
 
 .PHONY: run
 run: cargo ## build, format ./data if it is new, start one controller on it
@@ -68,6 +68,11 @@ compat: cargo java ## kraftd beside real Kafka brokers, controllers and tools (T
 suite: cargo java python ## Kafka's own integration tests with kraftd as every controller (T=area or class, JOBS=2, OUT=)
 	cargo build --release --bin kraftd
 	@T="$(T)" JOBS="$(JOBS)" OUT="$(OUT)" compat/suite.sh target/release/kraftd handed.tsv
+
+.PHONY: suite-quick
+suite-quick: cargo java python ## the few of them that make test runs, with the debug binary
+	cargo build
+	@T="$(T)" JOBS="$(JOBS)" OUT="$(OUT)" compat/suite.sh target/debug/kraftd quick.tsv
 
 .PHONY: quorum
 quorum: cargo java ## quorums of kraftd and Java controllers: every fault with each kind leading
