@@ -15,14 +15,10 @@ const RECORDED: &str = "fixtures/4.4.0/answers";
 
 /// APIs that Java's controller serves and kraftd does not yet, by key and name. They are not
 /// advertised, and a request for one closes its connection. FINDINGS.md lists them.
-const NOT_BUILT: [(&str, &str); 10] = [
+const NOT_BUILT: [(&str, &str); 6] = [
     ("29", "DescribeAcls"),
     ("30", "CreateAcls"),
     ("31", "DeleteAcls"),
-    ("38", "CreateDelegationToken"),
-    ("39", "RenewDelegationToken"),
-    ("40", "ExpireDelegationToken"),
-    ("41", "DescribeDelegationToken"),
     ("49", "AlterClientQuotas"),
     ("50", "DescribeUserScramCredentials"),
     ("51", "AlterUserScramCredentials"),

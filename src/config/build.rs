@@ -186,6 +186,12 @@ fn controller(values: &Values) -> Controller {
         unstable_apis: values.boolean("unstable.api.versions.enable"),
         quota_windows: unsigned(values, "controller.quota.window.num"),
         quota_window_seconds: unsigned(values, "controller.quota.window.size.seconds"),
+        token_secret: values
+            .text("delegation.token.secret.key")
+            .map(|text| Secret(text.to_owned())),
+        token_lifetime_ms_max: values.number("delegation.token.max.lifetime.ms"),
+        token_expiry_ms: values.number("delegation.token.expiry.time.ms"),
+        token_check_interval_ms: long(values, "delegation.token.expiry.check.interval.ms"),
     }
 }
 

@@ -241,6 +241,14 @@ pub struct Controller {
     pub quota_windows: u32,
     /// `controller.quota.window.size.seconds`, at least 1.
     pub quota_window_seconds: u32,
+    /// `delegation.token.secret.key`.
+    pub token_secret: Option<Secret>,
+    /// `delegation.token.max.lifetime.ms`, at least 1.
+    pub token_lifetime_ms_max: i64,
+    /// `delegation.token.expiry.time.ms`, at least 1.
+    pub token_expiry_ms: i64,
+    /// `delegation.token.expiry.check.interval.ms`, at least 1.
+    pub token_check_interval_ms: u64,
 }
 
 /// Sockets of all listeners.

@@ -42,6 +42,7 @@ mod register_broker;
 pub mod register_controller;
 #[cfg(test)]
 mod testing;
+pub mod tokens;
 mod topic_names;
 #[cfg(test)]
 mod topics_tests;
@@ -95,6 +96,8 @@ pub struct Settings {
     pub quota_windows: u32,
     /// `controller.quota.window.size.seconds`, at least 1.
     pub quota_window_seconds: u32,
+    /// `delegation.token.*`.
+    pub tokens: tokens::TokenSettings,
 }
 
 impl Default for Settings {
@@ -117,6 +120,7 @@ impl Default for Settings {
             unclean_election_interval_ms: 300_000,
             quota_windows: 11,
             quota_window_seconds: 1,
+            tokens: tokens::TokenSettings::default(),
         }
     }
 }
@@ -163,6 +167,8 @@ pub struct Soft {
     pub noop_due: Instant,
     /// When sessions are looked at next.
     pub fencing_due: Instant,
+    /// Delegation tokens: their HMACs, and when the dead ones are swept out.
+    pub tokens: tokens::Tokens,
 }
 
 impl Soft {
@@ -175,6 +181,7 @@ impl Soft {
             brokers: heartbeats::Heartbeats::fresh(image, now.instant),
             noop_due: periodic::noop_due(settings, now.instant),
             fencing_due: now.instant.plus_ms(periodic::fencing_period_ms(settings)),
+            tokens: tokens::Tokens::new(settings, now.instant),
         }
     }
 }
@@ -267,12 +274,17 @@ requests! {
     ControllerRegistration:
         km::ControllerRegistrationRequest => km::ControllerRegistrationResponse;
     AlterConfigs: km::AlterConfigsRequest => km::AlterConfigsResponse;
+    CreateDelegationToken:
+        km::CreateDelegationTokenRequest => km::CreateDelegationTokenResponse;
     CreatePartitions: km::CreatePartitionsRequest => km::CreatePartitionsResponse;
     CreateTopics: km::CreateTopicsRequest => km::CreateTopicsResponse;
     DeleteTopics: km::DeleteTopicsRequest => km::DeleteTopicsResponse;
     ElectLeaders: km::ElectLeadersRequest => km::ElectLeadersResponse;
+    ExpireDelegationToken:
+        km::ExpireDelegationTokenRequest => km::ExpireDelegationTokenResponse;
     IncrementalAlterConfigs:
         km::IncrementalAlterConfigsRequest => km::IncrementalAlterConfigsResponse;
+    RenewDelegationToken: km::RenewDelegationTokenRequest => km::RenewDelegationTokenResponse;
     UnregisterBroker: km::UnregisterBrokerRequest => km::UnregisterBrokerResponse;
     UnregisterController: UnregisterControllerRequest => UnregisterControllerResponse;
     ListPartitionReassignments:
@@ -301,16 +313,19 @@ pub fn decide(
         Request::BrokerRegistration(body) => register_broker::decide(view, soft, version, body),
         Request::ControllerRegistration(body) => register_controller::decide(view, body),
         Request::AlterConfigs(body) => configs::legacy::decide(view, context, &body),
+        Request::CreateDelegationToken(body) => tokens::create(view, soft, version, context, &body),
         Request::CreatePartitions(body) => create_partitions::decide(view, soft, body),
         Request::CreateTopics(body) => create_topics::decide(view, soft, context, body),
         Request::DeleteTopics(body) => delete_topics::decide(view, soft, version, &body),
         Request::ElectLeaders(body) => elect_leaders::decide(view, context, body),
+        Request::ExpireDelegationToken(body) => Ok(tokens::expire(view, soft, context, &body)),
         Request::IncrementalAlterConfigs(body) => {
             configs::incremental::decide(view, context, &body)
         }
         Request::UnregisterBroker(body) => unregister::broker(view, soft, context, &body),
         Request::UnregisterController(body) => unregister::controller(view, context, &body),
         Request::ListPartitionReassignments(body) => reassign::list(view, context, &body),
+        Request::RenewDelegationToken(body) => Ok(tokens::renew(view, soft, context, &body)),
         Request::UpdateFeatures(body) => features::decide(view, version, &body),
     }
 }

@@ -1,14 +1,14 @@
 //! What an active controller does unasked: fencing silent brokers, writing NoOp records.
 
 use super::levels::metadata_version;
-use super::{Settings, Soft, View, leaders};
+use super::{Settings, Soft, View, leaders, tokens};
 use crate::records::{NoOpRecord, Record, VersionedRecord};
 use crate::types::Instant;
 
 /// The earliest deadline of the soft state.
 #[must_use]
 pub fn next_due(soft: &Soft) -> Instant {
-    soft.noop_due.min(soft.fencing_due)
+    soft.noop_due.min(soft.fencing_due).min(soft.tokens.due)
 }
 
 /// How often sessions are looked at: an eighth of a session, so that a silent broker is fenced at
@@ -32,6 +32,9 @@ pub fn run(view: &View<'_>, soft: &mut Soft) -> Vec<VersionedRecord> {
             return Vec::new();
         }
         return fence_one(view, soft);
+    }
+    if soft.tokens.due <= now {
+        return tokens::sweep(view, soft);
     }
     if soft.noop_due <= now {
         soft.noop_due = noop_due(view.settings, now);

@@ -6,7 +6,7 @@ use crate::records::{
     BrokerFeature, BrokerRegistrationChangeRecord, ConfigRecord, FeatureLevelRecord,
     PartitionRecord, Record, RegisterBrokerRecord, TopicRecord, VersionedRecord,
 };
-use crate::types::{ApiError, Instant, NodeId, Now, Offset, Uuid, features};
+use crate::types::{ApiError, Instant, NodeId, Now, Offset, Timestamp, Uuid, features};
 
 /// A controller (node 1) with its image.
 pub(super) struct World {
@@ -172,7 +172,7 @@ impl World {
             settings: &self.settings,
             now: Now {
                 instant: Instant(self.now_ms),
-                ..Now::default()
+                wall: Timestamp(self.now_ms.cast_signed()),
             },
             next_offset: Offset(self.offset),
             kraft_version: self.kraft_version,

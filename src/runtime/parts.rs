@@ -6,6 +6,7 @@ use super::clock::Clock;
 use crate::config::{self, Config};
 use crate::controller::Settings;
 use crate::controller::register_controller::{self, Registration};
+use crate::controller::tokens::{TokenSecret, TokenSettings};
 use crate::image::Image;
 use crate::node::{Held, Parts, RetentionRules, SnapshotRules};
 use crate::raft::{Boot, Raft, RaftConfig, VoterNode};
@@ -214,6 +215,15 @@ fn settings(config: &Config, opened: &Opened) -> Settings {
         unclean_election_interval_ms: controller.unclean_election_interval_ms,
         quota_windows: controller.quota_windows,
         quota_window_seconds: controller.quota_window_seconds,
+        tokens: TokenSettings {
+            secret: controller
+                .token_secret
+                .as_ref()
+                .and_then(|it| TokenSecret::new(&it.0)),
+            max_lifetime_ms: controller.token_lifetime_ms_max,
+            expiry_time_ms: controller.token_expiry_ms,
+            check_interval_ms: controller.token_check_interval_ms,
+        },
     }
 }
 

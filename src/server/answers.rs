@@ -78,10 +78,12 @@ fn encode_reply(reply: Reply, version: i16, out: &mut BytesMut) -> anyhow::Resul
         Reply::BrokerHeartbeat(reply) => reply.encode(out, version.min(1)),
         Reply::BrokerRegistration(reply) => reply.encode(out, version),
         Reply::ControllerRegistration(reply) => reply.encode(out, version),
+        Reply::CreateDelegationToken(reply) => reply.encode(out, version),
         Reply::CreatePartitions(reply) => reply.encode(out, version),
         Reply::CreateTopics(reply) => reply.encode(out, version),
         Reply::DeleteTopics(reply) => reply.encode(out, version),
         Reply::ElectLeaders(reply) => reply.encode(out, version),
+        Reply::ExpireDelegationToken(reply) => reply.encode(out, version),
         Reply::IncrementalAlterConfigs(reply) => reply.encode(out, version),
         Reply::UnregisterBroker(reply) => reply.encode(out, version),
         Reply::UnregisterController(reply) => {
@@ -91,6 +93,7 @@ fn encode_reply(reply: Reply, version: i16, out: &mut BytesMut) -> anyhow::Resul
             Ok(())
         }
         Reply::ListPartitionReassignments(reply) => reply.encode(out, version),
+        Reply::RenewDelegationToken(reply) => reply.encode(out, version),
         Reply::UpdateFeatures(reply) => reply.encode(out, version),
     }
 }

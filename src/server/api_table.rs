@@ -169,6 +169,33 @@ pub(crate) static TABLE: &[Api] = &[
         |_request, ctx| Call::answered(&sasl::authenticate(), ctx.version)),
     controller!(37 CreatePartitions 0-3 CREATE_PARTITIONS, true, m::CreatePartitionsRequest),
     Api {
+        key: 38,
+        name: "CreateDelegationToken",
+        min: 1,
+        max: 3,
+        forwardable: true,
+        alone: false,
+        shape: &shapes::CREATE_DELEGATION_TOKEN,
+        decode: |body, ctx| {
+            let request = read::<m::CreateDelegationTokenRequest>(body, ctx.version)?;
+            Ok(Call::controller(
+                controller::Request::CreateDelegationToken(request),
+                ctx,
+            ))
+        },
+        refuse: |_, version, error| refusals::refuse_create_token(version, error),
+    },
+    controller!(39 RenewDelegationToken 1-2 CHANGE_DELEGATION_TOKEN, true,
+        m::RenewDelegationTokenRequest),
+    controller!(40 ExpireDelegationToken 1-2 CHANGE_DELEGATION_TOKEN, true,
+        m::ExpireDelegationTokenRequest),
+    Api {
+        // As many tokens as there are.
+        alone: true,
+        ..local!(41 DescribeDelegationToken 1-3 DESCRIBE_DELEGATION_TOKEN,
+            m::DescribeDelegationTokenRequest)
+    },
+    Api {
         // All topics may be asked for, and each is named in the answer.
         alone: true,
         refuse: |body, version, error| {
@@ -312,15 +339,17 @@ mod tests {
     fn what_is_advertised_is_what_is_built() {
         let keys: Vec<_> = TABLE.iter().map(|api| api.key).collect();
         let built = [
-            1, 17, 18, 19, 20, 32, 33, 36, 37, 43, 44, 45, 46, 52, 53, 54, 55, 56, 57, 58, 59, 60,
-            62, 63, 64, 67, 70, 73, 80, 81, 82, 94,
+            1, 17, 18, 19, 20, 32, 33, 36, 37, 38, 39, 40, 41, 43, 44, 45, 46, 52, 53, 54, 55, 56,
+            57, 58, 59, 60, 62, 63, 64, 67, 70, 73, 80, 81, 82, 94,
         ];
         assert_eq!(keys, built);
     }
 
     #[test]
     fn only_what_brokers_forward_is_forwardable() {
-        let forwardable = [19, 20, 33, 37, 43, 44, 45, 46, 55, 57, 64, 80, 81, 94];
+        let forwardable = [
+            19, 20, 33, 37, 38, 39, 40, 43, 44, 45, 46, 55, 57, 64, 80, 81, 94,
+        ];
         for api in TABLE {
             assert_eq!(
                 api.forwardable,

@@ -15,8 +15,9 @@ use super::core::{Answer, Busy, Core, Request};
 use super::envelope::{self, Forwarded};
 use super::frame::{self, HeaderStart};
 use super::{answers, describe_cluster};
+use crate::controller::authorize::Resource;
 use crate::controller::configs::describe;
-use crate::controller::{self, Settings};
+use crate::controller::{self, Settings, tokens};
 use crate::raft;
 use crate::records::rpc::ApiVersionsRequest;
 use crate::types::{ApiError, ErrorCode, Principal};
@@ -42,6 +43,7 @@ pub(crate) enum Local {
     ApiVersions(ApiVersionsRequest),
     DescribeCluster(m::DescribeClusterRequest),
     DescribeConfigs(m::DescribeConfigsRequest),
+    DescribeDelegationToken(m::DescribeDelegationTokenRequest),
     Envelope(m::EnvelopeRequest),
 }
 
@@ -324,6 +326,19 @@ impl Dispatch {
                     Ok(answer) => asked.answer(|out| answer.encode(out, version)),
                     Err(error) => asked.refuse(&error),
                 }
+            }
+            Local::DescribeDelegationToken(request) => {
+                let published = self.core.published();
+                let context = controller::Context {
+                    client_address: Some(peer.address.ip()),
+                    listener: peer.listener.to_string(),
+                    ..controller::Context::default()
+                };
+                // `authorizer.class.name` is refused at start.
+                let allows = |_, _: Resource<'_>| true;
+                let (image, settings) = (&published.image, &self.settings);
+                let answer = tokens::describe(image, settings, version, &context, &request, allows);
+                asked.answer(|out| answer.encode(out, version))
             }
             // An envelope is opened by `open`, and is never inside another.
             Local::Envelope(_) => asked.refuse(&ErrorCode::InvalidRequest.into()),

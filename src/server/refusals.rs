@@ -5,6 +5,7 @@ use bytes::BytesMut;
 use kafka_protocol::messages as m;
 use kafka_protocol::protocol::{Encodable, StrBytes};
 
+use crate::controller;
 use crate::records::rpc::{Message, UnregisterControllerResponse};
 use crate::types::ApiError;
 
@@ -86,6 +87,13 @@ pub(crate) fn refuse_elect_leaders(
     Ok(body)
 }
 
+/// CreateDelegationToken names somebody in its answer, from version 3 on twice.
+pub(crate) fn refuse_create_token(version: i16, error: &ApiError) -> anyhow::Result<BytesMut> {
+    let mut body = BytesMut::new();
+    controller::tokens::refused_create(version, error.code).encode(&mut body, version)?;
+    Ok(body)
+}
+
 fn sentence(error: &ApiError) -> Option<StrBytes> {
     error.message.clone().map(StrBytes::from_string)
 }
@@ -108,10 +116,13 @@ at_the_top! {
     AssignReplicasToDirsRequest => AssignReplicasToDirsResponse;
     BeginQuorumEpochRequest => BeginQuorumEpochResponse;
     BrokerRegistrationRequest => BrokerRegistrationResponse;
+    DescribeDelegationTokenRequest => DescribeDelegationTokenResponse;
     EndQuorumEpochRequest => EndQuorumEpochResponse;
+    ExpireDelegationTokenRequest => ExpireDelegationTokenResponse;
     FetchRequest => FetchResponse;
     FetchSnapshotRequest => FetchSnapshotResponse;
     SaslHandshakeRequest => SaslHandshakeResponse;
+    RenewDelegationTokenRequest => RenewDelegationTokenResponse;
     UpdateRaftVoterRequest => UpdateRaftVoterResponse;
     VoteRequest => VoteResponse;
 }

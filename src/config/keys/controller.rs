@@ -190,7 +190,7 @@ pub(super) static KEYS: &[Key] = &[
         "delegation.token.secret.key",
         Kind::Password,
         Null,
-        Use::NotBuilt("delegation tokens are not built yet"),
+        Use::Controller,
     ),
     Key::new(
         "delete.topic.enable",

@@ -55,21 +55,21 @@ pub(super) static KEYS: &[Key] = &[
         "delegation.token.expiry.check.interval.ms",
         Kind::Long,
         Text("3600000"),
-        Use::NoEffect,
+        Use::Controller,
     )
     .at_least(1),
     Key::new(
         "delegation.token.expiry.time.ms",
         Kind::Long,
         Text("86400000"),
-        Use::NoEffect,
+        Use::Controller,
     )
     .at_least(1),
     Key::new(
         "delegation.token.max.lifetime.ms",
         Kind::Long,
         Text("604800000"),
-        Use::NoEffect,
+        Use::Controller,
     )
     .at_least(1),
     Key::new(

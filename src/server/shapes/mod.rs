@@ -5,9 +5,11 @@
 mod answers;
 mod brokers;
 mod raft;
+mod tokens;
 mod topics;
 
 pub(crate) use answers::*;
 pub(crate) use brokers::*;
 pub(crate) use raft::*;
+pub(crate) use tokens::*;
 pub(crate) use topics::*;
