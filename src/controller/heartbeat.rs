@@ -43,15 +43,29 @@ pub(super) fn decide(
     soft.brokers.contact(id, epoch, view.now.instant);
     let caught_up = has_caught_up(view, id, &request);
     let current = current_state(soft, broker);
-    let next = next_state(view, soft, broker, (current, caught_up), &request);
+    let mut next = next_state(view, soft, broker, (current, caught_up), &request);
     let mut records = Vec::new();
+    let tasks = &mut soft.handovers;
+    let mut shutdown = None;
+    // So it is when its leaving was taken for its silence in between.
+    let unfinished = soft.brokers.shutdown_offset(id) == Some(i64::MAX);
     if next != current {
         tracing::info!("broker {id} goes from {current:?} to {next:?}");
+    }
+    if next != current || unfinished {
+        let done = match next {
+            State::Fenced | State::ShutdownNow => tasks.fence(view, broker, &mut records),
+            State::Unfenced => tasks.unfence(view, broker, &mut records),
+            State::ControlledShutdown => tasks.begin_shutdown(view, broker, &mut records),
+        };
         match next {
-            State::Fenced | State::ShutdownNow => leaders::fence(view, id, epoch, &mut records),
-            State::Unfenced => leaders::unfence(view, id, epoch, &mut records),
-            State::ControlledShutdown => leaders::begin_shutdown(view, id, epoch, &mut records),
+            // The heartbeat after the last step is told.
+            State::Fenced | State::ShutdownNow if !done => next = current,
+            State::ControlledShutdown => shutdown = Some(done),
+            _ => {}
         }
+    } else {
+        tasks.keep(id);
     }
     let fenced = matches!(next, State::Fenced | State::ShutdownNow);
     soft.brokers
@@ -62,12 +76,9 @@ pub(super) fn decide(
     if metadata_version(view.image).cordoned_log_dirs() {
         cordon(broker, request.cordoned_log_dirs, &mut records);
     }
-    if next == State::ControlledShutdown {
-        let last = view
-            .next_offset
-            .plus(i64::try_from(records.len()).unwrap_or(0))
-            .prev();
-        soft.brokers.begin_shutdown(id, last.0);
+    if let Some(done) = shutdown {
+        let end = done.then(|| view.last_of(&records).0);
+        soft.brokers.begin_shutdown(id, end.unwrap_or(i64::MAX));
     }
     let reply = BrokerHeartbeatResponse::default()
         .with_is_caught_up(caught_up)
@@ -85,6 +96,7 @@ pub(super) fn note_undecided(view: &View<'_>, soft: &mut Soft, request: &BrokerH
         soft.brokers.contact(id, epoch, view.now.instant);
         let offset = request.current_metadata_offset;
         soft.brokers.touch(id, broker.fenced, offset);
+        soft.handovers.keep(id);
     }
 }
 

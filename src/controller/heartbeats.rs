@@ -71,6 +71,17 @@ impl Heartbeats {
         Some(found)
     }
 
+    /// No session ends before this, whatever is heard of from `now` on.
+    #[must_use]
+    pub fn next_end(&self, now: Instant, session_ms: u64) -> Instant {
+        let oldest = self.contacts.values().copied().min();
+        oldest
+            .unwrap_or(now)
+            .min(now)
+            .plus_ms(session_ms)
+            .plus_ms(1)
+    }
+
     /// A registration was written: what the broker told before counts no more.
     pub fn register(&mut self, id: NodeId) {
         let told = Told {
@@ -97,11 +108,11 @@ impl Heartbeats {
         }
     }
 
-    /// The broker leaves once every active broker has applied `offset` (inclusive); the first
-    /// offset stays.
+    /// The broker is leaving. It goes once every active broker has applied `offset` (inclusive);
+    /// `i64::MAX` while that is not known.
     pub fn begin_shutdown(&mut self, id: NodeId, offset: i64) {
         if let Some(told) = self.told.get_mut(&id) {
-            told.shutdown_offset.get_or_insert(offset);
+            told.shutdown_offset = Some(offset);
         }
     }
 

@@ -4,7 +4,7 @@
 use crate::controller::configs::topic::{cluster_value, effective_value};
 use crate::controller::partition_change::{Change, Election, Rules};
 use crate::controller::{Settings, View};
-use crate::image::{Found, Image, Partition, TopicRef};
+use crate::image::{Found, Image, Partition, Place, TopicRef};
 use crate::records::{BrokerRegistrationChangeRecord, Record, VersionedRecord};
 use crate::types::{BrokerEpoch, NodeId, PartitionId, Uuid};
 
@@ -15,6 +15,8 @@ pub(super) enum Cause {
     Leaves(NodeId),
     /// The broker may lead from now on, although the image still has it fenced.
     Comes(NodeId),
+    /// A broker may lead, and the image says so.
+    Came,
     /// The broker lost records: it leaves and is not eligible either (KIP-966).
     LostRecords(NodeId),
 }
@@ -26,39 +28,95 @@ pub(super) fn update<'a>(
     partitions: impl Iterator<Item = Found<'a>>,
     records: &mut Vec<VersionedRecord>,
 ) {
-    let rules = Rules::of(view.image);
-    let (leaves, comes) = match cause {
-        Cause::Leaves(id) | Cause::LostRecords(id) => (Some(id.0), None),
-        Cause::Comes(id) => (None, Some(id.0)),
-    };
-    // Partitions of a topic come one after the other: its configuration is looked up once.
-    let mut known: Option<(Uuid, TopicRules)> = None;
-    let cluster = ClusterRules::of(view.image, view.settings);
-    for (topic, id, old) in partitions {
-        let topic_rules = match known {
+    let rules = Many::of(view, cause);
+    let mut known = None;
+    for found in partitions {
+        records.extend(rules.change(&mut known, found));
+    }
+}
+
+/// Appends changes of `partitions` until there are [`SLICE`] records, or so many were looked at in
+/// vain that it is enough for one step if `looks` says how many. Gives the place to go on from
+/// unless all were looked at.
+pub(super) fn update_slice<'a>(
+    view: &View<'a>,
+    cause: Cause,
+    partitions: impl Iterator<Item = (Place, Found<'a>)>,
+    looks: usize,
+    records: &mut Vec<VersionedRecord>,
+) -> Option<Place> {
+    let rules = Many::of(view, cause);
+    let mut known = None;
+    for (looked, (place, found)) in partitions.enumerate() {
+        if records.len() >= SLICE || looked >= looks {
+            return Some(place);
+        }
+        records.extend(rules.change(&mut known, found));
+    }
+    None
+}
+
+/// So many records are computed in one step: a few milliseconds.
+pub(super) const SLICE: usize = 2_000;
+
+/// What is the same for all partitions that are looked at for one cause.
+struct Many<'a> {
+    image: &'a Image,
+    settings: &'a Settings,
+    rules: Rules<'a>,
+    cluster: ClusterRules,
+    leaves: Option<i32>,
+    comes: Option<i32>,
+    lost_records: Option<i32>,
+}
+
+impl<'a> Many<'a> {
+    fn of(view: &View<'a>, cause: Cause) -> Self {
+        let (leaves, comes, lost_records) = match cause {
+            Cause::Leaves(id) => (Some(id.0), None, None),
+            Cause::LostRecords(id) => (Some(id.0), None, Some(id.0)),
+            Cause::Comes(id) => (None, Some(id.0), None),
+            Cause::Came => (None, None, None),
+        };
+        Self {
+            image: view.image,
+            settings: view.settings,
+            rules: Rules::of(view.image),
+            cluster: ClusterRules::of(view.image, view.settings),
+            leaves,
+            comes,
+            lost_records,
+        }
+    }
+
+    /// The change that the partition needs. Partitions of a topic come one after the other: its
+    /// configuration is looked up once and `known` then.
+    fn change(
+        &self,
+        known: &mut Option<(Uuid, TopicRules)>,
+        (topic, id, old): Found<'a>,
+    ) -> Option<VersionedRecord> {
+        let topic_rules = match *known {
             Some((topic_id, known)) if topic_id == topic.id() => known,
-            _ => cluster.of_topic(view.image, view.settings, topic),
+            _ => self.cluster.of_topic(self.image, self.settings, topic),
         };
-        known = Some((topic.id(), topic_rules));
+        *known = Some((topic.id(), topic_rules));
         let acceptable = |broker: i32| {
-            let active =
-                leaves != Some(broker) && (comes == Some(broker) || rules.is_active(broker));
-            rules.can_lead(broker, active, old.directory_of(broker))
+            let active = self.leaves != Some(broker)
+                && (self.comes == Some(broker) || self.rules.is_active(broker));
+            self.rules
+                .can_lead(broker, active, old.directory_of(broker))
         };
-        let isr = old
-            .isr()
-            .iter()
-            .copied()
-            .filter(|&member| leaves != Some(member))
-            .collect();
+        let isr = old.isr().iter().copied();
+        let isr = isr.filter(|&member| self.leaves != Some(member)).collect();
         let min_isr = topic_rules.min_isr;
-        let mut change = Change::of(topic.id(), id, old, rules, &acceptable, min_isr)
+        let mut change = Change::of(topic.id(), id, old, self.rules, &acceptable, min_isr)
             .election(topic_rules.election)
             .isr(isr);
-        if let Cause::LostRecords(broker) = cause {
-            change = change.unclean_shutdown(broker.0);
+        if let Some(broker) = self.lost_records {
+            change = change.unclean_shutdown(broker);
         }
-        records.extend(change.record());
+        change.record()
     }
 }
 
@@ -167,66 +225,6 @@ pub(super) fn min_isr(image: &Image, settings: &Settings, topic: TopicRef<'_>) -
     cluster.of_topic(image, settings, topic).min_isr
 }
 
-/// The broker is fenced: it leaves every in-sync set, then its registration changes.
-pub(super) fn fence(
-    view: &View<'_>,
-    id: NodeId,
-    epoch: BrokerEpoch,
-    records: &mut Vec<VersionedRecord>,
-) {
-    update(
-        view,
-        Cause::Leaves(id),
-        view.image.partitions_with_isr_member(id),
-        records,
-    );
-    records.push(registration_change(0, id, epoch, |record| {
-        record.fenced = FENCE
-    }));
-}
-
-/// The broker is unfenced: its registration changes, then leaderless partitions get it.
-pub(super) fn unfence(
-    view: &View<'_>,
-    id: NodeId,
-    epoch: BrokerEpoch,
-    records: &mut Vec<VersionedRecord>,
-) {
-    records.push(registration_change(0, id, epoch, |record| {
-        record.fenced = UNFENCE
-    }));
-    update(
-        view,
-        Cause::Comes(id),
-        view.image.partitions_without_leader(),
-        records,
-    );
-}
-
-/// The broker asked to leave: leadership moves away (KIP-841).
-pub(super) fn begin_shutdown(
-    view: &View<'_>,
-    id: NodeId,
-    epoch: BrokerEpoch,
-    records: &mut Vec<VersionedRecord>,
-) {
-    let begun = view
-        .image
-        .broker(id)
-        .is_some_and(|it| it.in_controlled_shutdown);
-    if !begun {
-        records.push(registration_change(1, id, epoch, |record| {
-            record.in_controlled_shutdown = 1;
-        }));
-    }
-    update(
-        view,
-        Cause::Leaves(id),
-        view.image.partitions_with_isr_member(id),
-        records,
-    );
-}
-
 /// A new incarnation registers: what the old one held is given up first. Without proof of a clean
 /// shutdown its replicas are not eligible either.
 pub(super) fn forget_incarnation(
@@ -310,11 +308,6 @@ pub(super) fn lose_directories(
         record.log_dirs = left
     }));
 }
-
-/// `Fenced` in a registration change.
-const FENCE: i8 = 1;
-/// See [`FENCE`].
-const UNFENCE: i8 = -1;
 
 /// A change of a registration in the lowest version that can say it.
 pub(super) fn registration_change(

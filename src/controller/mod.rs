@@ -26,6 +26,7 @@ mod delete_topics;
 mod elect_leaders;
 mod endpoints;
 pub mod features;
+mod handover;
 mod heartbeat;
 pub mod heartbeats;
 #[cfg(test)]
@@ -157,15 +158,27 @@ pub struct View<'a> {
     pub kraft_version: i16,
 }
 
+impl View<'_> {
+    /// The offset that the last of these records will get: that of the newest record of all, if
+    /// there are none.
+    #[must_use]
+    pub fn last_of(&self, records: &[VersionedRecord]) -> Offset {
+        let count = i64::try_from(records.len()).unwrap_or(0);
+        self.next_offset.plus(count).prev()
+    }
+}
+
 /// What is not replicated.
 pub struct Soft {
     /// Randomness for placement and ids.
     pub rng: SplitMix,
     /// Sessions of brokers and what they told last.
     pub brokers: heartbeats::Heartbeats,
+    /// Brokers that come and go, as far as one step did not do it all.
+    pub handovers: handover::Handovers,
     /// When the next NoOp record is due.
     pub noop_due: Instant,
-    /// When sessions are looked at next.
+    /// When sessions are looked at next: none ends before.
     pub fencing_due: Instant,
     /// Delegation tokens: their HMACs, and when the dead ones are swept out.
     pub tokens: tokens::Tokens,
@@ -179,8 +192,9 @@ impl Soft {
         Self {
             rng: SplitMix::new(seed),
             brokers: heartbeats::Heartbeats::fresh(image, now.instant),
+            handovers: handover::Handovers::left_over(image),
             noop_due: periodic::noop_due(settings, now.instant),
-            fencing_due: now.instant.plus_ms(periodic::fencing_period_ms(settings)),
+            fencing_due: now.instant.plus_ms(settings.session_timeout_ms),
             tokens: tokens::Tokens::new(settings, now.instant),
         }
     }

@@ -1,29 +1,30 @@
 //! What an active controller does unasked: fencing silent brokers, writing NoOp records.
 
 use super::levels::metadata_version;
-use super::{Settings, Soft, View, leaders, tokens};
+use super::{Settings, Soft, View, handover, tokens};
 use crate::records::{NoOpRecord, Record, VersionedRecord};
 use crate::types::Instant;
 
 /// The earliest deadline of the soft state.
 #[must_use]
 pub fn next_due(soft: &Soft) -> Instant {
+    if soft.handovers.pending() {
+        return Instant(0);
+    }
     soft.noop_due.min(soft.fencing_due).min(soft.tokens.due)
 }
 
-/// How often sessions are looked at: an eighth of a session, so that a silent broker is fenced at
-/// most that much late.
-#[must_use]
-pub fn fencing_period_ms(settings: &Settings) -> u64 {
+/// How late sessions may be looked at without doubt that they have ended: an eighth of a session.
+fn tolerance_ms(settings: &Settings) -> u64 {
     (settings.session_timeout_ms / 8).max(1)
 }
 
-/// Does the one thing that is due and gives its records; moves the deadline. Called again until
-/// nothing is due: one silent broker is fenced a step, so that other work comes in between.
+/// Does the one thing that is due and gives its records; moves the deadline. Called again while
+/// something is due, with other events in between.
 pub fn run(view: &View<'_>, soft: &mut Soft) -> Vec<VersionedRecord> {
     let now = view.now.instant;
     if soft.fencing_due <= now {
-        let period = fencing_period_ms(view.settings);
+        let period = tolerance_ms(view.settings);
         if now.since(soft.fencing_due) > period {
             // This process was held up itself. Heartbeats that came meanwhile wait in queues and
             // sockets: they are heard before anybody is called silent.
@@ -31,7 +32,8 @@ pub fn run(view: &View<'_>, soft: &mut Soft) -> Vec<VersionedRecord> {
             soft.fencing_due = now.plus_ms(period);
             return Vec::new();
         }
-        return fence_one(view, soft);
+        fence_silent(view, soft);
+        return Vec::new();
     }
     if soft.tokens.due <= now {
         return tokens::sweep(view, soft);
@@ -43,7 +45,7 @@ pub fn run(view: &View<'_>, soft: &mut Soft) -> Vec<VersionedRecord> {
             return vec![VersionedRecord { version: 0, record }];
         }
     }
-    Vec::new()
+    handover::step(view, soft)
 }
 
 /// When the next NoOp record is due; never, if they are turned off.
@@ -55,30 +57,24 @@ pub fn noop_due(settings: &Settings, now: Instant) -> Instant {
     }
 }
 
-fn fence_one(view: &View<'_>, soft: &mut Soft) -> Vec<VersionedRecord> {
+/// Begins to fence all whose session has ended.
+fn fence_silent(view: &View<'_>, soft: &mut Soft) {
     let now = view.now.instant;
-    let mut records = Vec::new();
-    let Some((id, epoch)) = soft
-        .brokers
-        .take_expired(now, view.settings.session_timeout_ms)
-    else {
-        soft.fencing_due = now.plus_ms(fencing_period_ms(view.settings));
-        return records;
-    };
-    match view.image.broker(id) {
-        None => soft.brokers.remove(id),
-        Some(broker) if broker.epoch == epoch && !broker.fenced => {
-            tracing::info!(
-                "fencing broker {id} at epoch {epoch}: not heard of for {} ms",
-                view.settings.session_timeout_ms
-            );
-            leaders::fence(view, id, epoch, &mut records);
-            soft.brokers.touch(id, true, -1);
+    let session_ms = view.settings.session_timeout_ms;
+    while let Some((id, epoch)) = soft.brokers.take_expired(now, session_ms) {
+        match view.image.broker(id) {
+            None => soft.brokers.remove(id),
+            Some(broker) if broker.epoch == epoch && !broker.fenced => {
+                tracing::info!(
+                    "fencing broker {id} at epoch {epoch}: not heard of for {session_ms} ms"
+                );
+                soft.handovers.fence_later(broker);
+            }
+            // An older incarnation, or fenced already.
+            Some(_) => {}
         }
-        // An older incarnation, or fenced already.
-        Some(_) => {}
     }
-    records
+    soft.fencing_due = soft.brokers.next_end(now, session_ms);
 }
 
 #[cfg(test)]
@@ -111,13 +107,5 @@ mod tests {
         assert_eq!(written_in_a_second(33, 500), 2);
         assert_eq!(written_in_a_second(33, 100), 10);
         assert_eq!(written_in_a_second(33, 0), 0);
-    }
-
-    #[test]
-    fn sessions_are_looked_at_eight_times_a_session_and_at_least_every_millisecond() {
-        let mut settings = World::at_level(33).settings;
-        assert_eq!(fencing_period_ms(&settings), 1_125);
-        settings.session_timeout_ms = 3;
-        assert_eq!(fencing_period_ms(&settings), 1);
     }
 }

@@ -56,7 +56,7 @@ pub use emit::Losses;
 pub use features::Features;
 pub use quotas::{QuotaEntity, QuotaValues};
 pub use replay::ReplayFault;
-pub use scan::Found;
+pub use scan::{Found, Place};
 pub use scram::{ScramCredential, ScramKey};
 pub use tokens::DelegationToken;
 pub use topics::{Partition, TopicRef};

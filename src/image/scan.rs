@@ -14,6 +14,11 @@ use crate::types::{NodeId, PartitionId};
 /// A partition that a scan found.
 pub type Found<'a> = (TopicRef<'a>, PartitionId, Partition<'a>);
 
+/// Where a scan may be broken off: at a topic. Topics stay where they are; one that is created
+/// later may get any place that is free.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Place(usize);
+
 impl Image {
     /// Every partition.
     pub fn partitions(&self) -> impl Iterator<Item = Found<'_>> {
@@ -30,6 +35,35 @@ impl Image {
     pub fn partitions_with_isr_member(&self, broker: NodeId) -> impl Iterator<Item = Found<'_>> {
         let marked = self.lists_with(broker);
         self.scan(move |row| marked[row.isr as usize])
+    }
+
+    /// The same from a place on and around to it, each with the place of its topic: for a scan
+    /// that is broken off and goes on later. A place means nothing but where to go on.
+    pub fn partitions_with_isr_member_around(
+        &self,
+        broker: NodeId,
+        from: Place,
+    ) -> impl Iterator<Item = (Place, Found<'_>)> {
+        let marked = self.lists_with(broker);
+        let places = self.topics.slot_range();
+        let from = from.0.min(places.end);
+        let around = (from..places.end).chain(0..from);
+        self.scan_slots(around, move |row| marked[row.isr as usize])
+    }
+
+    /// The partitions without a leader, from a place on to the end, of which a replica is on one
+    /// of `brokers`; each with the place of its topic.
+    pub fn partitions_without_leader_from(
+        &self,
+        brokers: impl Fn(NodeId) -> bool,
+        from: Place,
+    ) -> impl Iterator<Item = (Place, Found<'_>)> {
+        let lists = &self.topics.pools.lists;
+        let marked = lists.mark(|list| list.iter().any(|id| brokers(NodeId(*id))));
+        let slots = from.0..self.topics.slot_range().end;
+        self.scan_slots(slots, move |row| {
+            row.leader == NodeId::NONE.0 && marked[row.replicas as usize]
+        })
     }
 
     /// The partitions with `broker` among their eligible leader replicas.
@@ -105,6 +139,22 @@ impl Image {
             .pools
             .lists
             .mark(|list| list.contains(&broker.0))
+    }
+
+    fn scan_slots<'a>(
+        &'a self,
+        slots: impl Iterator<Item = usize> + 'a,
+        wanted: impl Fn(&PartitionRow) -> bool + 'a,
+    ) -> impl Iterator<Item = (Place, Found<'a>)> {
+        let pools = &self.topics.pools;
+        let topics = slots.filter_map(|at| Some((Place(at), self.topics.slot(at)?)));
+        let rows =
+            topics.flat_map(|(at, topic)| topic.rows().map(move |(id, row)| (at, topic, id, row)));
+        rows.filter(move |(.., row)| wanted(row))
+            .map(move |(at, topic, id, row)| {
+                let topic = TopicRef { topic, pools };
+                (at, (topic, id, Partition { row, pools }))
+            })
     }
 
     fn scan<'a>(

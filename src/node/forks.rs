@@ -40,6 +40,10 @@ impl Forks {
     /// The same in bytes of encoded batches.
     pub(crate) const BYTES_MAX: usize = 64 << 20;
 
+    /// More bytes than this keep work that nobody waits for back: what it changes is held twice
+    /// until it is committed.
+    const BUSY_BYTES: usize = 4 << 20;
+
     /// Remembers the image behind the batch that ends at `end` (exclusive), took `bytes` and has
     /// this timestamp.
     pub(crate) fn push(&mut self, end: Offset, bytes: usize, timestamp: Timestamp, image: Image) {
@@ -79,6 +83,11 @@ impl Forks {
     /// True when new work has to be refused for a while.
     pub(crate) fn full(&self) -> bool {
         self.queue.len() >= Self::COUNT_MAX || self.bytes >= Self::BYTES_MAX
+    }
+
+    /// True when work that nobody waits for is to be put off.
+    pub(crate) fn busy(&self) -> bool {
+        self.full() || self.bytes >= Self::BUSY_BYTES
     }
 
     /// Forgets all of them: leadership is lost.

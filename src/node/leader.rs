@@ -187,18 +187,18 @@ impl Node {
         }
     }
 
-    /// Deadlines of the soft state: fencing, NoOp records. One step at a time until nothing is due.
+    /// The one thing that is due of what the soft state has deadlines for: `next_wakeup` tells when
+    /// the next one is, and other events come in between.
     pub(super) fn run_periodic(&mut self, now: Now, effects: &mut Vec<Effect>) {
-        while let Leading::Active { soft, .. } = &self.leading {
-            if !self.may_act() || controller::periodic::next_due(soft) > now.instant {
-                return;
-            }
-            let records = self.with_soft(now, controller::periodic::run);
-            // Fencing may take more records than one batch holds.
-            if let Err(error) = self.append(now, records, false, effects) {
-                tracing::error!("periodic work was not written: {error:?}");
-                return;
-            }
+        let Leading::Active { soft, .. } = &self.leading else {
+            return;
+        };
+        if !self.may_act() || controller::periodic::next_due(soft) > now.instant {
+            return;
+        }
+        let records = self.with_soft(now, controller::periodic::run);
+        if let Err(error) = self.append(now, records, false, effects) {
+            tracing::error!("periodic work was not written: {error:?}");
         }
     }
 

@@ -211,7 +211,7 @@ impl Node {
     /// May this node write unasked? Not while it stops, nor while the disk is far behind: its next
     /// completion is the next chance then.
     fn may_act(&self) -> bool {
-        !self.stopping && !self.halted && !self.forks.full()
+        !self.stopping && !self.halted && !self.forks.busy()
     }
 
     /// Consensus, for status output.

@@ -64,6 +64,16 @@ impl Bench {
         assert_eq!(self.halted, None);
     }
 
+    /// How many records each batch has that was written after the first `batches`.
+    fn batches_since(&self, batches: usize) -> Vec<i64> {
+        let counts = self.log[batches..].iter().map(|(first, end, bytes)| {
+            let batch = Batch::parse(bytes.clone()).unwrap();
+            assert_eq!(batch.records().count() as i64, end.0 - first.0);
+            end.0 - first.0
+        });
+        counts.collect()
+    }
+
     fn leaderless(&self) -> usize {
         self.published.image.partitions_without_leader().count()
     }
@@ -112,22 +122,38 @@ fn a_broker_with_hundreds_of_partitions_shuts_down_in_two_heartbeats() {
 
 #[test]
 fn what_one_batch_cannot_hold_is_written_in_several_and_answered_after_the_last() {
-    let (mut bench, epoch) = Bench::with_broker();
+    let (mut bench, _) = Bench::with_broker();
     bench.create("a", 9_000);
     bench.create("b", 9_000);
     let batches = bench.log.len();
-    let first = bench.wants_to_shut_down(epoch);
+    // Its session is over, but nobody has looked yet.
+    bench.ms += 9_001;
+    let again = bench.register(2, 0xc);
     assert!(bench.complete_one());
-    assert!(!bench.replies.contains_key(&first));
+    assert!(!bench.replies.contains_key(&again));
+    bench.settle();
+    bench.epoch_of_registration(again);
+    assert_eq!(bench.leaderless(), 18_000);
+    assert_eq!(bench.batches_since(batches), [10_000, 8_001]);
+}
+
+#[test]
+fn a_broker_with_thousands_of_partitions_shuts_down_slice_by_slice() {
+    let (mut bench, epoch) = Bench::with_broker();
+    bench.create("a", 5_000);
+    let batches = bench.log.len();
+    let first = bench.wants_to_shut_down(epoch);
     bench.settle();
     assert!(!bench.may_end(first));
-    assert_eq!(bench.leaderless(), 18_000);
-    let counts = bench.log[batches..].iter().map(|(first, end, bytes)| {
-        let batch = Batch::parse(bytes.clone()).unwrap();
-        assert_eq!(batch.records().count() as i64, end.0 - first.0);
-        end.0 - first.0
-    });
-    assert_eq!(counts.collect::<Vec<_>>(), [10_000, 8_001]);
+    for slice in 1..=2 {
+        assert_eq!(bench.leaderless(), 2_000 * slice - 1);
+        assert!(bench.node.next_wakeup() <= Instant(bench.ms));
+        bench.step(Event::WakeUp);
+        bench.settle();
+    }
+    assert_eq!(bench.leaderless(), 5_000);
+    assert_eq!(bench.batches_since(batches), [2_000, 2_000, 1_001]);
+    assert!(bench.node.next_wakeup() > Instant(bench.ms));
     let second = bench.wants_to_shut_down(epoch);
     bench.settle();
     assert!(bench.may_end(second));

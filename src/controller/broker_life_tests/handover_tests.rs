@@ -1,0 +1,265 @@
+//! More partitions than one step changes: what is seen in between, and that it ends the same.
+
+use super::*;
+use crate::controller::Soft;
+use crate::controller::leaders::SLICE;
+use crate::image::Image;
+use crate::records::PartitionChangeRecord;
+use crate::types::Now;
+
+/// Topics of as many partitions, which broker 1 leads and broker 2 follows.
+const TOPICS: usize = 5;
+
+/// Two slices and a half.
+fn large() -> World {
+    let mut world = World::with_brokers(&[1, 2, 3]);
+    for topic in 0..TOPICS {
+        let partitions = vec![on(&[1, 2]); SLICE / 2];
+        let id = Uuid::from_u128(0x70 + topic as u128);
+        world.topic(&format!("t{topic}"), id, partitions);
+    }
+    world.beats(&[1, 2, 3]);
+    world
+}
+
+impl World {
+    /// One step of periodic work; NoOp records are left out.
+    fn step(&mut self) -> Vec<VersionedRecord> {
+        let records = self.rule(periodic::run);
+        for record in &records {
+            self.replay(record);
+        }
+        let told = |it: &VersionedRecord| !matches!(it.record, Record::NoOp(_));
+        records.into_iter().filter(told).collect()
+    }
+
+    /// Steps until records come.
+    fn next_step(&mut self) -> Vec<VersionedRecord> {
+        for _ in 0..10 {
+            let records = self.step();
+            if !records.is_empty() {
+                return records;
+            }
+        }
+        Vec::new()
+    }
+
+    /// Everything that is due, in the sizes of its steps.
+    fn steps(&mut self) -> Vec<usize> {
+        std::iter::from_fn(|| Some(self.next_step().len()).filter(|len| *len > 0)).collect()
+    }
+
+    /// Lets the session of broker 1 end and no other.
+    fn silence_1(&mut self) {
+        for _ in 0..9 {
+            self.now_ms += 1_000;
+            self.beats(&[2, 3]);
+            assert!(self.steps().is_empty());
+        }
+        self.now_ms += 1;
+    }
+
+    fn is_fenced(&self, id: i32) -> bool {
+        self.image.broker(NodeId(id)).unwrap().fenced
+    }
+
+    fn memberships(&self, id: i32) -> usize {
+        self.image.partitions_with_isr_member(NodeId(id)).count()
+    }
+
+    fn led_by(&self, id: i32) -> usize {
+        self.image.leader_count(NodeId(id))
+    }
+}
+
+#[test]
+fn a_large_broker_is_fenced_in_slices_and_its_registration_changes_last() {
+    let mut world = large();
+    world.silence_1();
+    let mut lengths = Vec::new();
+    while !world.is_fenced(1) {
+        let records = world.next_step();
+        let last = records.last().map(short);
+        assert_eq!(
+            last == Some("change v0 of 1, fenced".into()),
+            world.is_fenced(1)
+        );
+        lengths.push(records.len());
+        // Others are heard in between.
+        assert_eq!(told(&world.beat(2, |_| {}).unwrap()), (true, false, false));
+    }
+    assert_eq!(lengths, [SLICE, SLICE, SLICE / 2 + 1]);
+    assert_eq!(world.led_by(2), world.image.partition_count());
+    assert!(world.steps().is_empty());
+}
+
+#[test]
+fn slices_end_where_one_step_would() {
+    let mut at_once = large();
+    at_once.now_ms += 9_001;
+    let decision = at_once.register(1, 0xb, -2).unwrap();
+    assert!(decision.records.len() > TOPICS * SLICE / 2);
+    let mut sliced = large();
+    sliced.silence_1();
+    sliced.steps();
+    let topics = |image: &Image| {
+        image
+            .topics()
+            .flat_map(|topic| topic.partitions().collect::<Vec<_>>())
+            .map(|(id, it)| (id, it.isr().to_vec(), it.leader(), it.partition_epoch()))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(topics(&sliced.image), topics(&at_once.image));
+}
+
+#[test]
+fn who_is_heard_of_amid_fencing_keeps_what_is_left() {
+    let mut world = large();
+    world.silence_1();
+    assert_eq!(world.next_step().len(), SLICE);
+    assert_eq!(told(&world.beat(1, |_| {}).unwrap()), (true, false, false));
+    assert!(world.steps().is_empty());
+    assert_eq!(world.led_by(1), world.image.partition_count() - SLICE);
+    // The session is a new one, and ends as any other.
+    world.silence_1();
+    assert_eq!(world.steps(), [SLICE, SLICE / 2 + 1]);
+}
+
+#[test]
+fn a_heartbeat_that_is_not_decided_amid_fencing_counts_as_well() {
+    let mut world = large();
+    world.silence_1();
+    assert_eq!(world.next_step().len(), SLICE);
+    let request = Request::BrokerHeartbeat(BrokerHeartbeatRequest {
+        broker_id: 1,
+        broker_epoch: world.image.broker(NodeId(1)).unwrap().epoch.0,
+        ..BrokerHeartbeatRequest::default()
+    });
+    world.rule(|view, soft| crate::controller::note_undecided(view, soft, &request));
+    assert!(world.steps().is_empty());
+}
+
+#[test]
+fn who_comes_back_into_an_isr_behind_a_slice_leaves_it_after_all() {
+    let mut world = large();
+    world.silence_1();
+    let change = world.next_step().remove(0);
+    let Record::PartitionChange(change) = change.record else {
+        panic!("leaders move first");
+    };
+    let back = PartitionChangeRecord {
+        isr: Some(vec![2, 1]),
+        leader: 1,
+        ..change
+    };
+    world.replay(&Record::PartitionChange(back).at(2));
+    assert_eq!(world.steps(), [SLICE, SLICE / 2 + 2]);
+    assert_eq!(world.memberships(1), 0);
+}
+
+#[test]
+fn a_new_incarnation_amid_fencing_is_let_alone() {
+    let mut world = large();
+    world.silence_1();
+    assert_eq!(world.next_step().len(), SLICE);
+    world.register(1, 0xb, -2).unwrap();
+    assert_eq!(world.memberships(1), 0);
+    assert!(world.steps().is_empty());
+    assert_eq!(told(&world.beat(1, |_| {}).unwrap()), (true, false, false));
+    assert!(world.steps().is_empty());
+    assert!(!world.is_fenced(1));
+}
+
+#[test]
+fn two_silent_brokers_are_fenced_one_after_the_other() {
+    let mut world = large();
+    for _ in 0..9 {
+        world.now_ms += 1_000;
+        world.beats(&[3]);
+        assert!(world.steps().is_empty());
+    }
+    world.now_ms += 1;
+    let all = world.image.partition_count();
+    assert_eq!(world.steps().iter().sum::<usize>(), 2 * all + 2);
+    assert!(world.is_fenced(1) && world.is_fenced(2) && !world.is_fenced(3));
+    assert_eq!(world.led_by(NodeId::NONE.0), all);
+}
+
+#[test]
+fn a_large_broker_may_go_when_the_others_know_its_last_slice() {
+    let mut world = large();
+    let leave = |it: &mut BrokerHeartbeatRequest| it.want_shut_down = true;
+    let decision = world.beat(1, leave).unwrap();
+    assert_eq!(short(&decision.records[0]), "change v1 of 1, shutting down");
+    assert_eq!(decision.records.len(), SLICE);
+    world.beats(&[2, 3]);
+    assert_eq!(world.step().len(), SLICE);
+    assert_eq!(told(&world.beat(1, leave).unwrap()), (true, false, false));
+    assert_eq!(world.led_by(1), 0);
+    // The last slice came with the heartbeat: the others have not said that they know it.
+    assert_eq!(told(&world.beat(1, leave).unwrap()), (true, false, false));
+    assert!(world.steps().is_empty());
+    world.beats(&[2, 3]);
+    assert_eq!(told(&world.beat(1, leave).unwrap()), (true, true, true));
+}
+
+#[test]
+fn a_large_broker_that_falls_silent_while_it_leaves_is_fenced_and_may_still_come_back() {
+    let mut world = large();
+    let leave = |it: &mut BrokerHeartbeatRequest| it.want_shut_down = true;
+    world.beat(1, leave).unwrap();
+    world.now_ms += 9_001;
+    world.beats(&[2, 3]);
+    // What is due first is to look at the sessions.
+    assert!(world.step().is_empty());
+    assert_eq!(world.next_step().len(), SLICE);
+    // Its leaving goes on where its fencing came to.
+    world.beat(1, leave).unwrap();
+    assert_eq!((world.memberships(1), world.is_fenced(1)), (0, false));
+    world.beats(&[2, 3]);
+    assert_eq!(told(&world.beat(1, leave).unwrap()), (true, true, true));
+}
+
+#[test]
+fn a_broker_that_wants_a_fence_is_told_of_it_after_the_last_slice() {
+    let mut world = large();
+    let fence = |it: &mut BrokerHeartbeatRequest| it.want_fence = true;
+    let decision = world.beat(1, fence).unwrap();
+    assert_eq!(told(&decision), (true, false, false));
+    assert_eq!(decision.records.len(), SLICE);
+    assert_eq!(world.steps(), [SLICE, SLICE / 2 + 1]);
+    assert_eq!(told(&world.beat(1, fence).unwrap()), (true, true, false));
+}
+
+/// The large cluster without leaders: both brokers that have replicas are fenced.
+fn leaderless() -> World {
+    let mut world = large();
+    for id in [2, 1] {
+        while !world.is_fenced(id) {
+            world.beat(id, |it| it.want_fence = true).unwrap();
+        }
+    }
+    assert_eq!(world.led_by(NodeId::NONE.0), world.image.partition_count());
+    assert!(world.steps().is_empty());
+    world
+}
+
+#[test]
+fn a_broker_that_comes_is_unfenced_first_and_leads_slice_after_slice() {
+    let mut world = leaderless();
+    let decision = world.beat(1, |_| {}).unwrap();
+    assert_eq!(short(&decision.records[0]), "change v0 of 1, unfenced");
+    assert_eq!(decision.records.len(), SLICE);
+    assert_eq!(told(&decision), (true, false, false));
+    assert_eq!(world.steps(), [SLICE, SLICE / 2 + 1]);
+    assert_eq!(world.led_by(1), world.image.partition_count());
+}
+
+#[test]
+fn a_controller_that_takes_over_amid_elections_goes_on_with_them() {
+    let mut world = leaderless();
+    world.beat(1, |_| {}).unwrap();
+    world.soft = Soft::new(&world.settings, &world.image, Now::default(), 2);
+    world.steps();
+    assert_eq!(world.led_by(1), world.image.partition_count());
+}
