@@ -15,7 +15,7 @@ const RECORDED: &str = "fixtures/4.4.0/answers";
 
 /// APIs that Java's controller serves and kraftd does not yet, by key and name. They are not
 /// advertised, and a request for one closes its connection. FINDINGS.md lists them.
-const NOT_BUILT: [(&str, &str); 6] = [
+pub(crate) const NOT_BUILT: [(&str, &str); 6] = [
     ("29", "DescribeAcls"),
     ("30", "CreateAcls"),
     ("31", "DeleteAcls"),
@@ -141,7 +141,8 @@ fn normal_form(normal: &Normal, case: &Case) -> String {
     }
 }
 
-fn sort(value: &mut Value) {
+/// Sorts every list of objects.
+pub(crate) fn sort(value: &mut Value) {
     match value {
         Value::Array(items) => {
             items.iter_mut().for_each(sort);

@@ -10,6 +10,7 @@ mod bad_starts;
 mod directory;
 mod dump_log;
 mod harness;
+mod levels;
 mod life;
 mod live;
 mod normal;

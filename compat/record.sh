@@ -10,6 +10,7 @@
 #   compat/record.sh quorum      of that only the voters that change (1 minute)
 #   compat/record.sh records     only what Java says of records
 #   compat/record.sh config      only what Java says of configurations
+#   compat/record.sh levels      only what Java answers and writes at each metadata.version
 #   compat/record.sh manifest    only the manifest
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -71,6 +72,11 @@ if [ "$what" = all ] || [ "$what" = config ]; then
     kraftd.compat.ConfigRecorder fixtures/4.4.0/config 2> /dev/null
 fi
 
+if [ "$what" = all ] || [ "$what" = levels ]; then
+  java -Xmx256m "-Dlog4j2.configurationFile=$PWD/compat/java/conf/log4j2-tools.properties" \
+    -cp "$classes:$jars/4.4.0/*" kraftd.compat.LevelRecorder fixtures/4.4.0/levels/outcomes.tsv
+fi
+
 # The manifest: one line a file, with what wrote it. Files under fixtures/config are our own.
 made_by() {
   case $1 in
@@ -79,6 +85,7 @@ made_by() {
     */lived/*) echo "kafka.Kafka as the controller, by kraftd.compat.DirectoryRecorder" ;;
     */full/*) echo "kafka.Kafka as the controller, by kraftd.compat.FullRecorder" ;;
     */answers/*) echo "a controller formatted --standalone with one broker, asked by kraftd.compat.AnswerRecorder" ;;
+    */levels/*) echo "controllers formatted at each metadata.version, asked by kraftd.compat.LevelRecorder" ;;
     */batches/*) echo "org.apache.kafka.common.record.internal.MemoryRecords, by kraftd.compat.BatchRecorder" ;;
     */traffic/*) echo "kafka.Kafka as controllers and brokers, through kraftd.compat.TrafficRecorder" ;;
     */records/image.tsv) echo "kraftd's own list, given to kraftd.compat.RecordRecorder" ;;

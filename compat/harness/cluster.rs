@@ -42,15 +42,27 @@ pub(crate) struct Setup {
     pub(crate) controller_port: u16,
     pub(crate) broker_port: u16,
     extra: Vec<String>,
+    /// The controller is the only voter of a static quorum.
+    fixed: bool,
 }
 
 impl Setup {
     pub(crate) fn new() -> Self {
+        Self::of(false)
+    }
+
+    /// With the quorum of `controller.quorum.voters`.
+    pub(crate) fn static_quorum() -> Self {
+        Self::of(true)
+    }
+
+    fn of(fixed: bool) -> Self {
         let setup = Self {
             dir: TempDir::with_prefix("kraftd-compat-").expect("a temporary directory"),
             controller_port: free_port(),
             broker_port: free_port(),
             extra: Vec::new(),
+            fixed,
         };
         setup.write_configs();
         setup
@@ -87,10 +99,13 @@ impl Setup {
     }
 
     fn write_configs(&self) {
-        let quorum = format!(
-            "controller.quorum.bootstrap.servers={}",
-            self.controller_address()
-        );
+        let quorum = match self.fixed {
+            true => format!("controller.quorum.voters=1@{}", self.controller_address()),
+            false => format!(
+                "controller.quorum.bootstrap.servers={}",
+                self.controller_address()
+            ),
+        };
         let controller = [
             "process.roles=controller".to_owned(),
             "node.id=1".to_owned(),
@@ -120,22 +135,15 @@ impl Setup {
     /// Formats the controller's directory as a standalone voter, by the tool of its kind.
     #[track_caller]
     pub(crate) fn format(&self, kind: Kind, more: &[&str]) {
+        self.format_static(kind, &[&["--standalone"], more].concat());
+    }
+
+    /// The same for a static quorum.
+    #[track_caller]
+    pub(crate) fn format_static(&self, kind: Kind, more: &[&str]) {
         let config = self.controller_config();
-        let ended = storage(
-            kind,
-            &[
-                &[
-                    "format",
-                    "-c",
-                    path(&config),
-                    "-t",
-                    CLUSTER_ID,
-                    "--standalone",
-                ],
-                more,
-            ]
-            .concat(),
-        );
+        let args = ["format", "-c", path(&config), "-t", CLUSTER_ID];
+        let ended = storage(kind, &[&args, more].concat());
         assert_eq!(
             ended.code,
             Some(0),

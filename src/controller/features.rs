@@ -16,6 +16,7 @@ use crate::records::{ConfigRecord, FeatureLevelRecord, NoOpRecord, Record, Versi
 use crate::types::features::{
     ELR_VERSION, Feature, KRAFT_VERSION, METADATA_VERSION, MetadataVersion,
 };
+use crate::types::java_order::{sort_as_hashed, string_hash};
 use crate::types::{ApiError, ErrorCode, NodeId};
 
 /// A level may rise.
@@ -39,11 +40,15 @@ pub(super) fn decide(
     request: &UpdateFeaturesRequest,
 ) -> Result<Decision, ApiError> {
     bounded_items(request.feature_updates.len())?;
-    let updates: IndexMap<&str, &FeatureUpdateKey> = request
+    let named: IndexMap<&str, &FeatureUpdateKey> = request
         .feature_updates
         .iter()
         .map(|update| (update.feature.as_str(), update))
         .collect();
+    // Which of several mistakes is told depends on it, and the order of the records.
+    let mut updates: Vec<(&str, &FeatureUpdateKey)> = named.into_iter().collect();
+    sort_as_hashed(&mut updates, |(name, _)| string_hash(name));
+    let updates: IndexMap<&str, &FeatureUpdateKey> = updates.into_iter().collect();
     let mut response = UpdateFeaturesResponse::default();
     let mut records = match update_all(view, &updates) {
         Ok(records) => records,
@@ -53,7 +58,7 @@ pub(super) fn decide(
         let done = |update: &FeatureUpdateKey| {
             UpdatableFeatureResult::default()
                 .with_feature(update.feature.clone())
-                .with_error_message(None)
+                .with_error_message(Some(StrBytes::from_static_str("NONE")))
         };
         response.results = request.feature_updates.iter().map(done).collect();
     }
@@ -98,6 +103,7 @@ fn update_all(
             .map(|(name, update)| (*name, update.max_version_level)),
     );
     let mut records = Vec::new();
+    // Before the level itself, in the same batch.
     if updates
         .get(ELR_VERSION)
         .is_some_and(|update| update.max_version_level > 0)
@@ -156,7 +162,7 @@ fn update_one(
         KRAFT_VERSION => {
             return Ok(upgrade.then(|| Record::NoOp(NoOpRecord::default()).at(0)));
         }
-        _ => check_dependencies(view, name, level, proposed).map_err(invalid)?,
+        _ => check_dependencies(name, level, proposed).map_err(invalid)?,
     }
     let record = FeatureLevelRecord {
         name: name.to_owned(),
@@ -227,25 +233,12 @@ fn check_metadata_version(current: i16, level: i16, upgrade_type: i8) -> Result<
 /// A level may need another feature at some level: eligible leader replicas a `metadata.version`
 /// that has a place for them in records.
 fn check_dependencies(
-    view: &View<'_>,
     name: &str,
     level: i16,
     proposed: &BTreeMap<&str, i16>,
 ) -> Result<(), String> {
-    if !view.settings.supported_features.contains_key(name) {
-        return Err(format!("Feature {name} not found."));
-    }
-    let wanted = Feature::by_name(name).and_then(|feature| feature.at(level));
-    let needs = wanted.map_or(&[][..], |level| level.dependencies);
-    let lacks = |(other, needed): &&(&str, i16)| {
-        proposed.get(other).is_none_or(|proposed| proposed < needed)
-    };
-    match needs.iter().find(lacks) {
-        None => Ok(()),
-        Some((other, needed)) => Err(format!(
-            "{name} could not be set to {level} because it depends on {other} level {needed}"
-        )),
-    }
+    let feature = Feature::by_name(name).ok_or_else(|| format!("Feature {name} not found."))?;
+    feature.validate(level, |other| proposed.get(other).copied())
 }
 
 /// Eligible leader replicas need one smallest ISR that all nodes agree on (KIP-966): the cluster's

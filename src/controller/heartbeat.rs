@@ -8,8 +8,8 @@ use super::levels::metadata_version;
 use super::register_broker::check_epoch;
 use super::{Decision, Reply, Soft, View, leaders};
 use crate::image::Broker;
-use crate::records::VersionedRecord;
 use crate::records::rpc::BrokerHeartbeatRequest;
+use crate::records::{Record, VersionedRecord};
 use crate::types::{ApiError, BrokerEpoch, ErrorCode, NodeId, Uuid};
 
 /// Where a broker stands.
@@ -79,6 +79,10 @@ pub(super) fn decide(
     if let Some(done) = shutdown {
         let end = done.then(|| view.last_of(&records).0);
         soft.brokers.begin_shutdown(id, end.unwrap_or(i64::MAX));
+    }
+    let changed = |it: &VersionedRecord| matches!(it.record, Record::BrokerRegistrationChange(_));
+    if records.iter().any(changed) {
+        soft.brokers.change(id);
     }
     let reply = BrokerHeartbeatResponse::default()
         .with_is_caught_up(caught_up)

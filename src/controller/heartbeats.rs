@@ -91,6 +91,14 @@ impl Heartbeats {
         self.told.insert(id, told);
     }
 
+    /// A change of a registration was written: the broker has to say anew how far it is, for it
+    /// cannot have applied that yet.
+    pub fn change(&mut self, id: NodeId) {
+        if let Some(told) = self.told.get_mut(&id) {
+            told.metadata_offset = -1;
+        }
+    }
+
     /// Forgets a broker.
     pub fn remove(&mut self, id: NodeId) {
         self.told.remove(&id);

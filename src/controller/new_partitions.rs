@@ -73,7 +73,7 @@ pub(super) fn place(
     let usable: Vec<UsableBroker<'_>> = image
         .brokers()
         .values()
-        .filter(|broker| !broker.in_controlled_shutdown && has_uncordoned_directory(broker))
+        .filter(|broker| !leaves(broker) && has_uncordoned_directory(broker))
         .map(|broker| UsableBroker {
             id: broker.id.0,
             rack: broker.rack.as_deref(),
@@ -81,6 +81,11 @@ pub(super) fn place(
         })
         .collect();
     placement::place(rng, &usable, partitions, replicas)
+}
+
+/// On its way out. Once it is fenced it is a broker like others that are down, and may come back.
+const fn leaves(broker: &Broker) -> bool {
+    broker.in_controlled_shutdown && !broker.fenced
 }
 
 /// Checks replicas that a request names. `expected` is the number of replicas of the partitions

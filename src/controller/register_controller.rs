@@ -50,7 +50,8 @@ pub(super) fn decide(view: &View<'_>, request: Registration) -> Result<Decision,
     if !metadata_version(view.image).controller_registration() {
         return Err(ApiError::new(
             ErrorCode::UnsupportedVersion,
-            "The current MetadataVersion is too old to support controller registrations.",
+            // As Java, which tells its reason only to its own log.
+            "The version of API is not supported.",
         ));
     }
     let listeners = request.listeners.into_iter().map(|listener| {

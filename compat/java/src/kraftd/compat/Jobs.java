@@ -54,6 +54,7 @@ final class Jobs implements AutoCloseable {
             case "tool" -> Tools.run(args, say);
             case "replay" -> Replay.replay(args.get(0), Integer.parseInt(args.get(1)),
                 java.nio.file.Path.of(args.get(2)), java.nio.file.Path.of(args.get(3)));
+            case "levels" -> Levels.run(args);
             case "load" -> load = new Load(args.get(0), args.get(1), Long.parseLong(args.get(2)));
             case "load-count" -> load.count(say);
             case "load-stop" -> load.stop(say);
