@@ -24,6 +24,7 @@ mod create_partitions;
 mod create_topics;
 mod delete_topics;
 mod elect_leaders;
+mod elections;
 mod endpoints;
 pub mod features;
 mod handover;
@@ -54,6 +55,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use kafka_protocol::messages as km;
 
+use self::elections::Round;
 use crate::image::Image;
 use crate::records::VersionedRecord;
 use crate::records::rpc::{
@@ -182,6 +184,10 @@ pub struct Soft {
     pub fencing_due: Instant,
     /// Delegation tokens: their HMACs, and when the dead ones are swept out.
     pub tokens: tokens::Tokens,
+    /// Elections of preferred leaders.
+    preferred: Round,
+    /// Elections that may lose records.
+    unclean: Round,
 }
 
 impl Soft {
@@ -196,6 +202,8 @@ impl Soft {
             noop_due: periodic::noop_due(settings, now.instant),
             fencing_due: now.instant.plus_ms(settings.session_timeout_ms),
             tokens: tokens::Tokens::new(settings, now.instant),
+            preferred: Round::new(elections::Kind::Preferred, settings, now.instant),
+            unclean: Round::new(elections::Kind::Unclean, settings, now.instant),
         }
     }
 }

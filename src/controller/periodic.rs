@@ -1,4 +1,4 @@
-//! What an active controller does unasked: fencing silent brokers, writing NoOp records.
+//! What an active controller does unasked: fencing silent brokers, elections, NoOp records.
 
 use super::levels::metadata_version;
 use super::{Settings, Soft, View, handover, tokens};
@@ -11,7 +11,9 @@ pub fn next_due(soft: &Soft) -> Instant {
     if soft.handovers.pending() {
         return Instant(0);
     }
-    soft.noop_due.min(soft.fencing_due).min(soft.tokens.due)
+    let elections = soft.preferred.due().min(soft.unclean.due());
+    let others = elections.min(soft.tokens.due);
+    soft.noop_due.min(soft.fencing_due).min(others)
 }
 
 /// How late sessions may be looked at without doubt that they have ended: an eighth of a session.
@@ -43,6 +45,11 @@ pub fn run(view: &View<'_>, soft: &mut Soft) -> Vec<VersionedRecord> {
         if metadata_version(view.image).supports_no_op() {
             let record = Record::NoOp(NoOpRecord::default());
             return vec![VersionedRecord { version: 0, record }];
+        }
+    }
+    for round in [&mut soft.preferred, &mut soft.unclean] {
+        if round.due() <= now {
+            return round.step(view);
         }
     }
     handover::step(view, soft)

@@ -14,12 +14,16 @@ impl Image {
     pub fn check(&self) -> Result<(), String> {
         let mut topics = 0;
         let mut partitions = 0;
+        let mut leaderless = 0;
+        let mut unpreferred = 0;
         for topic in self.topics_unordered() {
             self.check_lookups(topic)?;
             for (id, partition) in topic.partitions() {
                 check_partition(partition)
                     .map_err(|law| format!("{} partition {id}: {law}", topic.name()))?;
                 partitions += 1;
+                leaderless += usize::from(partition.leader() == NodeId::NONE.0);
+                unpreferred += usize::from(!partition.led_by_preferred());
             }
             topics += 1;
         }
@@ -28,6 +32,13 @@ impl Image {
                 "counted {topics} topics and {partitions} partitions, kept {} and {}",
                 self.topic_count(),
                 self.partition_count()
+            ));
+        }
+        let kept = (self.leaderless_count(), self.not_led_by_preferred_count());
+        if kept != (leaderless, unpreferred) {
+            return Err(format!(
+                "counted {leaderless} partitions without a leader and {unpreferred} without their \
+                 preferred one, kept {kept:?}"
             ));
         }
         self.topics.check_pools()?;

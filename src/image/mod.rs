@@ -56,7 +56,7 @@ pub use emit::Losses;
 pub use features::Features;
 pub use quotas::{QuotaEntity, QuotaValues};
 pub use replay::ReplayFault;
-pub use scan::{Found, Place};
+pub use scan::{Cursor, Found, Place};
 pub use scram::{ScramCredential, ScramKey};
 pub use tokens::DelegationToken;
 pub use topics::{Partition, TopicRef};
@@ -161,6 +161,18 @@ impl Image {
     #[must_use]
     pub fn partition_count(&self) -> usize {
         self.topics.partition_count()
+    }
+
+    /// How many partitions have no leader.
+    #[must_use]
+    pub fn leaderless_count(&self) -> usize {
+        self.topics.leaderless_count()
+    }
+
+    /// How many partitions have another leader than their first replica, or none.
+    #[must_use]
+    pub fn not_led_by_preferred_count(&self) -> usize {
+        self.topics.unpreferred_count()
     }
 
     /// The topic with this name.

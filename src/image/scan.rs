@@ -19,7 +19,52 @@ pub type Found<'a> = (TopicRef<'a>, PartitionId, Partition<'a>);
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Place(usize);
 
+/// Where a walk over all partitions goes on. It stays good while the image changes: partitions that
+/// come meanwhile may be left out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Cursor {
+    slot: usize,
+    index: i32,
+}
+
 impl Image {
+    /// Looks at partitions from `from` on, at most `looks_max` of them, and gives those that are
+    /// `wanted` to `visit`, until that returns false. Returns where to go on, `None` at the end. The
+    /// order is that of [`Self::partitions`].
+    pub fn walk<'a>(
+        &'a self,
+        from: Cursor,
+        looks_max: usize,
+        wanted: impl Fn(Partition<'a>) -> bool,
+        mut visit: impl FnMut(Found<'a>) -> bool,
+    ) -> Option<Cursor> {
+        let pools = &self.topics.pools;
+        let mut looks = 0;
+        for slot in from.slot..self.topics.slot_range().end {
+            let Some(topic) = self.topics.slot(slot) else {
+                continue;
+            };
+            let first = if slot == from.slot { from.index } else { 0 };
+            let rows = topic.rows().skip_while(|(id, _)| id.0 < first);
+            for (id, row) in rows {
+                let next = Cursor {
+                    slot,
+                    index: id.0.saturating_add(1),
+                };
+                let partition = Partition { row, pools };
+                let topic = TopicRef { topic, pools };
+                if wanted(partition) && !visit((topic, id, partition)) {
+                    return Some(next);
+                }
+                looks += 1;
+                if looks >= looks_max {
+                    return Some(next);
+                }
+            }
+        }
+        None
+    }
+
     /// Every partition.
     pub fn partitions(&self) -> impl Iterator<Item = Found<'_>> {
         self.scan(|_| true)

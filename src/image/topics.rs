@@ -71,6 +71,14 @@ impl Default for Pools {
     }
 }
 
+impl Pools {
+    /// True when another than the first replica leads, or nobody does.
+    pub(super) fn is_unpreferred(&self, row: &PartitionRow) -> bool {
+        let first = self.lists.value(row.replicas).first().copied();
+        first.unwrap_or(NodeId::NONE.0) != row.leader
+    }
+}
+
 /// A topic's row.
 #[derive(Clone, Debug)]
 pub(super) struct Topic {
@@ -129,20 +137,19 @@ impl Topic {
             .chain(sparse.flat_map(|rows| rows.keys().copied()))
     }
 
-    /// Sets a row, new or not. Returns whether it is new.
-    fn set_row(&mut self, index: u32, row: PartitionRow) -> bool {
+    /// Sets a row, new or not. Returns the old one.
+    fn set_row(&mut self, index: u32, row: PartitionRow) -> Option<PartitionRow> {
         if let Some(known) = self.dense.get_mut(index as usize) {
-            *known = row;
-            return false;
+            return Some(std::mem::replace(known, row));
         }
         let number = index.cast_signed();
         if index as usize > self.dense.len() {
             let sparse = self.sparse.get_or_insert_default();
-            return Arc::make_mut(sparse).insert(number, row).is_none();
+            return Arc::make_mut(sparse).insert(number, row);
         }
         self.dense.push(row);
         self.draw_in();
-        true
+        None
     }
 
     /// Moves the rows that have become contiguous from `sparse` to `dense`.
@@ -172,6 +179,10 @@ pub(super) struct Topics {
     /// Only names with `.` or `_` in them: no other name can collide.
     by_folded_name: Index,
     partition_count: usize,
+    /// Partitions without a leader.
+    leaderless_count: usize,
+    /// Partitions that another than their first replica leads, or nobody.
+    unpreferred_count: usize,
     pub(super) pools: Pools,
 }
 
@@ -193,6 +204,16 @@ impl Topics {
 
     pub(super) fn partition_count(&self) -> usize {
         self.partition_count
+    }
+
+    /// How many partitions have no leader.
+    pub(super) const fn leaderless_count(&self) -> usize {
+        self.leaderless_count
+    }
+
+    /// How many partitions are not led by their first replica.
+    pub(super) const fn unpreferred_count(&self) -> usize {
+        self.unpreferred_count
     }
 
     pub(super) fn slot(&self, at: usize) -> Option<&Topic> {
@@ -249,6 +270,10 @@ impl Topics {
     pub(super) fn remove(&mut self, at: usize) -> Option<Topic> {
         let topic = self.slots.remove(at)?;
         self.partition_count -= topic.len();
+        for (_, row) in topic.rows() {
+            self.leaderless_count -= usize::from(row.leader == NodeId::NONE.0);
+            self.unpreferred_count -= usize::from(self.pools.is_unpreferred(row));
+        }
         self.by_name.remove(hash_of(&*topic.name), at);
         self.by_id.remove(hash_of(&topic.id), at);
         if can_collide(&topic.name) {
@@ -260,11 +285,22 @@ impl Topics {
 
     /// Sets the row of a partition, new or not, of the topic in slot `at`.
     pub(super) fn set_row(&mut self, at: usize, index: u32, row: PartitionRow) {
-        if let Some(topic) = self.slots.get_mut(at)
-            && topic.set_row(index, row)
-        {
-            self.partition_count += 1;
+        let Some(topic) = self.slots.get_mut(at) else {
+            return;
+        };
+        let (leaderless, unpreferred) = (
+            row.leader == NodeId::NONE.0,
+            self.pools.is_unpreferred(&row),
+        );
+        match topic.set_row(index, row) {
+            None => self.partition_count += 1,
+            Some(old) => {
+                self.leaderless_count -= usize::from(old.leader == NodeId::NONE.0);
+                self.unpreferred_count -= usize::from(self.pools.is_unpreferred(&old));
+            }
         }
+        self.leaderless_count += usize::from(leaderless);
+        self.unpreferred_count += usize::from(unpreferred);
     }
 
     pub(super) fn by_name(&self, name: &str) -> Option<&Topic> {
@@ -414,8 +450,7 @@ impl<'a> Partition<'a> {
     /// True when the first replica leads, or when there is neither a replica nor a leader.
     #[must_use]
     pub fn led_by_preferred(self) -> bool {
-        let preferred = self.replicas().first().copied();
-        preferred.unwrap_or(NodeId::NONE.0) == self.leader()
+        !self.pools.is_unpreferred(self.row)
     }
 
     /// The directory of the replica on `broker`, `None` when `broker` has no replica.
@@ -423,6 +458,12 @@ impl<'a> Partition<'a> {
     pub fn directory_of(self, broker: i32) -> Option<Uuid> {
         let at = self.replicas().iter().position(|id| *id == broker)?;
         self.directories().get(at).copied()
+    }
+
+    /// True when it has neither a reassignment nor replicas that are or were eligible.
+    #[must_use]
+    pub fn is_plain(self) -> bool {
+        self.rare() == Rare::default()
     }
 
     fn rare(self) -> Rare {

@@ -4,7 +4,7 @@ use kafka_protocol::messages::BrokerId;
 use kafka_protocol::messages::alter_partition_reassignments_request::{
     ReassignablePartition, ReassignableTopic,
 };
-use kafka_protocol::messages::list_partition_reassignments_request::ListPartitionReassignmentsTopics;
+use kafka_protocol::messages::list_partition_reassignments_request as asked;
 
 use super::*;
 use crate::controller::Request;
@@ -114,7 +114,7 @@ fn under_way(world: &mut World) -> Vec<(Vec<i32>, Vec<i32>, Vec<i32>)> {
 
 fn list(
     world: &mut World,
-    topics: Option<Vec<ListPartitionReassignmentsTopics>>,
+    topics: Option<Vec<asked::ListPartitionReassignmentsTopics>>,
 ) -> ListPartitionReassignmentsResponse {
     let request = ListPartitionReassignmentsRequest::default().with_topics(topics);
     let request = Request::ListPartitionReassignments(request);
@@ -326,7 +326,7 @@ fn only_what_is_asked_for_and_moves_is_listed() {
         take(&mut world, request("a", &[(1, Some(target))]));
     }
     let named = |topic, indexes: &[i32]| {
-        ListPartitionReassignmentsTopics::default()
+        asked::ListPartitionReassignmentsTopics::default()
             .with_name(name(topic))
             .with_partition_indexes(indexes.to_vec())
     };
