@@ -77,7 +77,9 @@ fn replayed(release: &str) {
     let served: BTreeSet<&str> = replay.answered.iter().map(String::as_str).collect();
     for api in [
         "AllocateProducerIds",
+        "AlterClientQuotas",
         "AlterPartition",
+        "AlterUserScramCredentials",
         "AssignReplicasToDirs",
         "BrokerHeartbeat",
         "BrokerRegistration",

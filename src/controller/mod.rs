@@ -32,6 +32,7 @@ mod heartbeat;
 pub mod heartbeats;
 #[cfg(test)]
 mod java_log_tests;
+mod java_map;
 mod leaders;
 pub mod levels;
 mod new_partitions;
@@ -39,9 +40,11 @@ pub mod partition_change;
 pub mod periodic;
 pub mod placement;
 mod producer_ids;
+pub mod quotas;
 mod reassign;
 mod register_broker;
 pub mod register_controller;
+pub mod scram;
 #[cfg(test)]
 mod testing;
 pub mod tokens;
@@ -295,7 +298,10 @@ requests! {
     BrokerRegistration: km::BrokerRegistrationRequest => km::BrokerRegistrationResponse;
     ControllerRegistration:
         km::ControllerRegistrationRequest => km::ControllerRegistrationResponse;
+    AlterClientQuotas: quotas::AlterClientQuotas => km::AlterClientQuotasResponse;
     AlterConfigs: km::AlterConfigsRequest => km::AlterConfigsResponse;
+    AlterUserScramCredentials:
+        km::AlterUserScramCredentialsRequest => km::AlterUserScramCredentialsResponse;
     CreateDelegationToken:
         km::CreateDelegationTokenRequest => km::CreateDelegationTokenResponse;
     CreatePartitions: km::CreatePartitionsRequest => km::CreatePartitionsResponse;
@@ -334,6 +340,8 @@ pub fn decide(
         Request::BrokerHeartbeat(body) => heartbeat::decide(view, soft, body),
         Request::BrokerRegistration(body) => register_broker::decide(view, soft, version, body),
         Request::ControllerRegistration(body) => register_controller::decide(view, body),
+        Request::AlterClientQuotas(body) => quotas::decide(view, context, &body),
+        Request::AlterUserScramCredentials(body) => scram::decide(view, context, &body),
         Request::AlterConfigs(body) => configs::legacy::decide(view, context, &body),
         Request::CreateDelegationToken(body) => tokens::create(view, soft, version, context, &body),
         Request::CreatePartitions(body) => create_partitions::decide(view, soft, body),

@@ -69,6 +69,8 @@ fn encode_raft(response: Response, version: i16, out: &mut BytesMut) -> anyhow::
 
 fn encode_reply(reply: Reply, version: i16, out: &mut BytesMut) -> anyhow::Result<()> {
     match reply {
+        Reply::AlterClientQuotas(reply) => reply.encode(out, version),
+        Reply::AlterUserScramCredentials(reply) => reply.encode(out, version),
         Reply::AlterConfigs(reply) => reply.encode(out, version),
         Reply::AllocateProducerIds(reply) => reply.encode(out, version),
         Reply::AlterPartition(reply) => reply.encode(out, version),

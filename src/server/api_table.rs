@@ -3,6 +3,8 @@
 //!
 //! Versions are those of a Java 4.4.0 controller.
 
+use std::collections::BTreeSet;
+
 use bytes::Bytes;
 use kafka_protocol::messages as m;
 use kafka_protocol::protocol::Decodable;
@@ -10,7 +12,7 @@ use kafka_protocol::protocol::Decodable;
 use super::dispatch::{Call, Ctx, Local};
 use super::shape::Shape;
 use super::{refusals, sasl, shapes, wire};
-use crate::controller;
+use crate::controller::{self, quotas::AlterClientQuotas};
 use crate::records::rpc::{self, Message};
 use crate::types::ApiError;
 
@@ -213,6 +215,20 @@ pub(crate) static TABLE: &[Api] = &[
         ..controller!(46 ListPartitionReassignments 0-0 LIST_PARTITION_REASSIGNMENTS, true,
             m::ListPartitionReassignmentsRequest)
     },
+    api!(49 AlterClientQuotas 0-1 ALTER_CLIENT_QUOTAS, true, m::AlterClientQuotasRequest,
+    |body, ctx| {
+        let unknown_hosts = BTreeSet::new();
+        let request = AlterClientQuotas { body, unknown_hosts };
+        Ok(Call::controller(controller::Request::AlterClientQuotas(request), ctx))
+    }),
+    Api {
+        // There may be many users.
+        alone: true,
+        ..local!(50 DescribeUserScramCredentials 0-0 DESCRIBE_USER_SCRAM_CREDENTIALS,
+            m::DescribeUserScramCredentialsRequest)
+    },
+    controller!(51 AlterUserScramCredentials 0-0 ALTER_USER_SCRAM_CREDENTIALS, true,
+        m::AlterUserScramCredentialsRequest),
     raft!(52 Vote 0-2 VOTE, |request: VoteRequest, ctx| {
         wire::vote_request(request, ctx.cluster_id)
     }),
@@ -339,8 +355,8 @@ mod tests {
     fn what_is_advertised_is_what_is_built() {
         let keys: Vec<_> = TABLE.iter().map(|api| api.key).collect();
         let built = [
-            1, 17, 18, 19, 20, 32, 33, 36, 37, 38, 39, 40, 41, 43, 44, 45, 46, 52, 53, 54, 55, 56,
-            57, 58, 59, 60, 62, 63, 64, 67, 70, 73, 80, 81, 82, 94,
+            1, 17, 18, 19, 20, 32, 33, 36, 37, 38, 39, 40, 41, 43, 44, 45, 46, 49, 50, 51, 52, 53,
+            54, 55, 56, 57, 58, 59, 60, 62, 63, 64, 67, 70, 73, 80, 81, 82, 94,
         ];
         assert_eq!(keys, built);
     }
@@ -348,7 +364,7 @@ mod tests {
     #[test]
     fn only_what_brokers_forward_is_forwardable() {
         let forwardable = [
-            19, 20, 33, 37, 38, 39, 40, 43, 44, 45, 46, 55, 57, 64, 80, 81, 94,
+            19, 20, 33, 37, 38, 39, 40, 43, 44, 45, 46, 49, 51, 55, 57, 64, 80, 81, 94,
         ];
         for api in TABLE {
             assert_eq!(

@@ -17,7 +17,7 @@ use super::frame::{self, HeaderStart};
 use super::{answers, describe_cluster};
 use crate::controller::authorize::Resource;
 use crate::controller::configs::describe;
-use crate::controller::{self, Settings, tokens};
+use crate::controller::{self, Settings, scram, tokens};
 use crate::raft;
 use crate::records::rpc::ApiVersionsRequest;
 use crate::types::{ApiError, ErrorCode, Principal};
@@ -44,6 +44,7 @@ pub(crate) enum Local {
     DescribeCluster(m::DescribeClusterRequest),
     DescribeConfigs(m::DescribeConfigsRequest),
     DescribeDelegationToken(m::DescribeDelegationTokenRequest),
+    DescribeUserScramCredentials(m::DescribeUserScramCredentialsRequest),
     Envelope(m::EnvelopeRequest),
 }
 
@@ -338,6 +339,11 @@ impl Dispatch {
                 let allows = |_, _: Resource<'_>| true;
                 let (image, settings) = (&published.image, &self.settings);
                 let answer = tokens::describe(image, settings, version, &context, &request, allows);
+                asked.answer(|out| answer.encode(out, version))
+            }
+            Local::DescribeUserScramCredentials(request) => {
+                let published = self.core.published();
+                let answer = scram::describe(&published.image, &request);
                 asked.answer(|out| answer.encode(out, version))
             }
             // An envelope is opened by `open`, and is never inside another.

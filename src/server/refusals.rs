@@ -306,3 +306,56 @@ impl Refusable for m::ListPartitionReassignmentsRequest {
             .with_topics(topics.collect())
     }
 }
+
+impl Refusable for m::AlterClientQuotasRequest {
+    type Answer = m::AlterClientQuotasResponse;
+    fn refusal(self, error: &ApiError) -> Self::Answer {
+        use m::alter_client_quotas_response::{EntityData, EntryData};
+        let entries = self.entries.into_iter().map(|entry| {
+            let parts = entry.entity.into_iter().map(|part| {
+                EntityData::default()
+                    .with_entity_type(part.entity_type)
+                    .with_entity_name(part.entity_name)
+            });
+            EntryData::default()
+                .with_entity(parts.collect())
+                .with_error_code(error.code.code())
+                .with_error_message(sentence(error))
+        });
+        m::AlterClientQuotasResponse::default().with_entries(entries.collect())
+    }
+}
+
+impl Refusable for m::AlterUserScramCredentialsRequest {
+    type Answer = m::AlterUserScramCredentialsResponse;
+    fn refusal(self, error: &ApiError) -> Self::Answer {
+        let deleted = self.deletions.into_iter().map(|deletion| deletion.name);
+        let upserted = self.upsertions.into_iter().map(|upsertion| upsertion.name);
+        // As in Java: each user once, in order.
+        let users: std::collections::BTreeSet<StrBytes> = deleted.chain(upserted).collect();
+        let results = users.into_iter().map(|user| {
+            m::alter_user_scram_credentials_response::AlterUserScramCredentialsResult::default()
+                .with_user(user)
+                .with_error_code(error.code.code())
+                .with_error_message(sentence(error))
+        });
+        m::AlterUserScramCredentialsResponse::default().with_results(results.collect())
+    }
+}
+
+impl Refusable for m::DescribeUserScramCredentialsRequest {
+    type Answer = m::DescribeUserScramCredentialsResponse;
+    fn refusal(self, error: &ApiError) -> Self::Answer {
+        use m::describe_user_scram_credentials_response::DescribeUserScramCredentialsResult;
+        let results = self.users.into_iter().flatten().map(|_| {
+            // As in Java, nobody is named here.
+            DescribeUserScramCredentialsResult::default()
+                .with_error_code(error.code.code())
+                .with_error_message(sentence(error))
+        });
+        m::DescribeUserScramCredentialsResponse::default()
+            .with_error_code(error.code.code())
+            .with_error_message(sentence(error))
+            .with_results(results.collect())
+    }
+}

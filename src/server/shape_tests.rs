@@ -150,6 +150,12 @@ macro_rules! every_message {
         $then::<m::CreatePartitionsRequest>(&shapes::CREATE_PARTITIONS, 0..=3, $($argument),*);
         $then::<m::IncrementalAlterConfigsRequest>(
             &shapes::INCREMENTAL_ALTER_CONFIGS, 0..=1, $($argument),*);
+        $then::<m::AlterClientQuotasRequest>(
+            &shapes::ALTER_CLIENT_QUOTAS, 0..=1, $($argument),*);
+        $then::<m::DescribeUserScramCredentialsRequest>(
+            &shapes::DESCRIBE_USER_SCRAM_CREDENTIALS, 0..=0, $($argument),*);
+        $then::<m::AlterUserScramCredentialsRequest>(
+            &shapes::ALTER_USER_SCRAM_CREDENTIALS, 0..=0, $($argument),*);
         $then::<m::VoteRequest>(&shapes::VOTE, 0..=2, $($argument),*);
         $then::<m::BeginQuorumEpochRequest>(&shapes::BEGIN_QUORUM_EPOCH, 0..=1, $($argument),*);
         $then::<m::EndQuorumEpochRequest>(&shapes::END_QUORUM_EPOCH, 0..=1, $($argument),*);

@@ -25,7 +25,7 @@ use crate::records::rpc::{self, Message};
 use crate::records::{ControlRecord, VersionedRecord};
 
 /// APIs that brokers and tools use and that are not served here.
-const NOT_SERVED: [&str; 2] = ["AlterClientQuotas", "AlterUserScramCredentials"];
+const NOT_SERVED: &[&str] = &[];
 
 /// The API of a key in words, whether it is served or not.
 fn key_of(number: i16) -> ApiKey {

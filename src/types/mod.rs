@@ -6,6 +6,7 @@ pub mod ids;
 pub mod java_order;
 pub mod principal;
 pub mod rng;
+pub mod scram;
 pub mod ticket;
 pub mod time;
 
@@ -14,6 +15,7 @@ pub use features::MetadataVersion;
 pub use ids::{BrokerEpoch, Epoch, NodeId, Offset, OffsetAndEpoch, PartitionId, ReplicaKey};
 pub use principal::Principal;
 pub use rng::SplitMix;
+pub use scram::ScramMechanism;
 pub use ticket::{CallId, Ticket, Token};
 pub use time::{Instant, Now, Timestamp};
 pub use uuid::Uuid;

@@ -1,71 +1,12 @@
 //! SCRAM credentials for the bootstrap records (KIP-900).
 
+use crate::records::{Record, UserScramCredentialRecord, VersionedRecord};
+use crate::types::{ScramMechanism, Uuid};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use hmac::{Hmac, KeyInit, Mac};
-use sha2::{Digest, Sha256, Sha512};
 
-use crate::records::{Record, UserScramCredentialRecord, VersionedRecord};
-use crate::types::Uuid;
-
-const ITERATIONS_MIN: i32 = 4_096;
-const ITERATIONS_MAX: i32 = 16_384;
-
-#[derive(Clone, Copy)]
-enum Mechanism {
-    Sha256,
-    Sha512,
-}
-
-impl Mechanism {
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Sha256 => "SCRAM_SHA_256",
-            Self::Sha512 => "SCRAM_SHA_512",
-        }
-    }
-
-    const fn id(self) -> i8 {
-        match self {
-            Self::Sha256 => 1,
-            Self::Sha512 => 2,
-        }
-    }
-
-    fn salted(self, password: &[u8], salt: &[u8], iterations: u32) -> Vec<u8> {
-        match self {
-            Self::Sha256 => {
-                pbkdf2::pbkdf2_hmac_array::<Sha256, 32>(password, salt, iterations).to_vec()
-            }
-            Self::Sha512 => {
-                pbkdf2::pbkdf2_hmac_array::<Sha512, 64>(password, salt, iterations).to_vec()
-            }
-        }
-    }
-
-    fn hmac(self, key: &[u8], text: &str) -> Vec<u8> {
-        const ANY: &str = "HMAC takes keys of any length";
-        match self {
-            Self::Sha256 => {
-                let mut mac = Hmac::<Sha256>::new_from_slice(key).expect(ANY);
-                mac.update(text.as_bytes());
-                mac.finalize().into_bytes().to_vec()
-            }
-            Self::Sha512 => {
-                let mut mac = Hmac::<Sha512>::new_from_slice(key).expect(ANY);
-                mac.update(text.as_bytes());
-                mac.finalize().into_bytes().to_vec()
-            }
-        }
-    }
-
-    fn hash(self, bytes: &[u8]) -> Vec<u8> {
-        match self {
-            Self::Sha256 => Sha256::digest(bytes).to_vec(),
-            Self::Sha512 => Sha512::digest(bytes).to_vec(),
-        }
-    }
-}
+const ITERATIONS_MIN: i32 = ScramMechanism::ITERATIONS_MIN;
+const ITERATIONS_MAX: i32 = ScramMechanism::ITERATIONS_MAX;
 
 /// The record of one `--add-scram` argument, `MECHANISM=[name=..,password=..]`.
 ///
@@ -75,11 +16,8 @@ pub(super) fn record(text: &str) -> Result<VersionedRecord, String> {
     let (mechanism, settings) = text
         .split_once('=')
         .ok_or_else(|| format!("Failed to find equals sign in SCRAM argument '{text}'"))?;
-    let mechanism = match mechanism {
-        "SCRAM-SHA-256" => Mechanism::Sha256,
-        "SCRAM-SHA-512" => Mechanism::Sha512,
-        other => return Err(format!("The add-scram mechanism {other} is not supported.")),
-    };
+    let mechanism = ScramMechanism::named(mechanism)
+        .ok_or_else(|| format!("The add-scram mechanism {mechanism} is not supported."))?;
     let settings = Settings::parse(settings)?;
     let iterations = settings.iterations(mechanism)?;
     let salt = match &settings.salt {
@@ -102,13 +40,13 @@ pub(super) fn record(text: &str) -> Result<VersionedRecord, String> {
             );
         }
     };
-    let client_key = mechanism.hmac(&salted, "Client Key");
+    let keys = mechanism.keys(&salted);
     let record = UserScramCredentialRecord {
         name: settings.name,
         mechanism: mechanism.id(),
         salt: salt.into(),
-        stored_key: mechanism.hash(&client_key).into(),
-        server_key: mechanism.hmac(&salted, "Server Key").into(),
+        stored_key: keys.stored.into(),
+        server_key: keys.server.into(),
         iterations,
         ..UserScramCredentialRecord::default()
     };
@@ -163,14 +101,14 @@ impl Settings {
         Ok(settings)
     }
 
-    fn iterations(&self, mechanism: Mechanism) -> Result<i32, String> {
+    fn iterations(&self, mechanism: ScramMechanism) -> Result<i32, String> {
         let Some(text) = &self.iterations else {
             return Ok(ITERATIONS_MIN);
         };
         let count: i32 = text
             .parse()
             .map_err(|_| format!("Failed to parse iterations count: {text}"))?;
-        let name = mechanism.name();
+        let name = mechanism.constant();
         if count < ITERATIONS_MIN {
             return Err(format!(
                 "The 'iterations' value must be >= {ITERATIONS_MIN} for add-scram using {name}"

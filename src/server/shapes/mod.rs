@@ -4,12 +4,14 @@
 
 mod answers;
 mod brokers;
+mod quotas;
 mod raft;
 mod tokens;
 mod topics;
 
 pub(crate) use answers::*;
 pub(crate) use brokers::*;
+pub(crate) use quotas::*;
 pub(crate) use raft::*;
 pub(crate) use tokens::*;
 pub(crate) use topics::*;

@@ -1,0 +1,113 @@
+//! The order in which Java's hash maps give their entries, for the rules whose records and errors
+//! come in that order.
+
+use indexmap::IndexMap;
+
+/// What `new HashMap()` starts with.
+pub(super) const CAPACITY_DEFAULT: usize = 16;
+
+/// A map from text that is walked as a `java.util.HashMap` of the same history is. Buckets of many
+/// entries, which Java turns into trees, keep the order of their making there too.
+#[derive(Debug)]
+pub(super) struct JavaMap<V> {
+    entries: IndexMap<String, V>,
+    buckets: usize,
+}
+
+impl<V> JavaMap<V> {
+    /// A map as `new HashMap(capacity)` makes it.
+    pub(super) fn with_capacity(capacity: usize) -> Self {
+        Self {
+            entries: IndexMap::new(),
+            buckets: capacity.next_power_of_two(),
+        }
+    }
+
+    /// Sets the value of a key; a known key keeps its place.
+    pub(super) fn insert(&mut self, key: &str, value: V) {
+        self.entries.insert(key.to_owned(), value);
+        // Grows beyond three quarters.
+        while self.entries.len() > self.buckets * 3 / 4 {
+            self.buckets *= 2;
+        }
+    }
+
+    /// Takes a key out.
+    pub(super) fn remove(&mut self, key: &str) -> Option<V> {
+        self.entries.shift_remove(key)
+    }
+
+    pub(super) fn contains(&self, key: &str) -> bool {
+        self.entries.contains_key(key)
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// The entries in Java's order.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&str, &V)> {
+        let mut order: Vec<(usize, &str, &V)> = self
+            .entries
+            .iter()
+            .map(|(key, value)| (self.bucket(key), key.as_str(), value))
+            .collect();
+        order.sort_by_key(|(bucket, ..)| *bucket);
+        order.into_iter().map(|(_, key, value)| (key, value))
+    }
+
+    fn bucket(&self, key: &str) -> usize {
+        let hash = hash_code(key);
+        let spread = hash ^ (hash >> 16);
+        spread as usize & (self.buckets - 1)
+    }
+}
+
+/// `String.hashCode`.
+fn hash_code(text: &str) -> u32 {
+    text.encode_utf16().fold(0, |hash: u32, unit| {
+        hash.wrapping_mul(31).wrapping_add(u32::from(unit))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn order(capacity: usize, keys: &[&str]) -> Vec<String> {
+        let mut map = JavaMap::with_capacity(capacity);
+        for key in keys {
+            map.insert(key, ());
+        }
+        map.iter().map(|(key, ())| key.to_owned()).collect()
+    }
+
+    /// Printed by a Java 17 program that walks such maps.
+    #[test]
+    fn entries_come_in_javas_order() {
+        let entity = ["user", "client-id", "ip"];
+        assert_eq!(order(3, &entity), ["client-id", "user", "ip"]);
+        let keys = [
+            "producer_byte_rate",
+            "consumer_byte_rate",
+            "request_percentage",
+            "controller_mutation_rate",
+        ];
+        let walked = [
+            "producer_byte_rate",
+            "consumer_byte_rate",
+            "controller_mutation_rate",
+            "request_percentage",
+        ];
+        assert_eq!(order(4, &keys), walked);
+        let users: Vec<String> = (0..20).map(|i| format!("user-{i}")).collect();
+        let users: Vec<&str> = users.iter().map(String::as_str).collect();
+        assert_eq!(
+            order(CAPACITY_DEFAULT, &users).join(" "),
+            "user-1 user-0 user-19 user-17 user-18 user-5 user-11 user-4 user-12 user-3 user-2 \
+             user-10 user-9 user-15 user-8 user-16 user-7 user-13 user-6 user-14"
+        );
+        assert_eq!(order(0, &["b", "a"]), ["a", "b"]);
+        assert_eq!(hash_code("\u{1f600}x"), 54_959_989);
+    }
+}
