@@ -41,6 +41,8 @@ pub mod periodic;
 pub mod placement;
 mod producer_ids;
 pub mod quotas;
+#[cfg(test)]
+mod quotas_tests;
 mod reassign;
 mod register_broker;
 pub mod register_controller;

@@ -72,7 +72,7 @@ pub(super) fn decide(
         ));
     }
     let mut records = Vec::new();
-    let mut outcomes: IndexMap<QuotaEntity, Result<(), ApiError>> = IndexMap::new();
+    let mut outcomes: IndexMap<QuotaEntity, Outcome> = IndexMap::new();
     for entry in &request.body.entries {
         let mut entity = JavaMap::with_capacity(entry.entity.len());
         for part in &entry.entity {
@@ -93,13 +93,14 @@ pub(super) fn decide(
                 shown(&entity)
             ))),
         };
-        outcomes.insert(key, altered.map(|made| records.extend(made)));
+        let outcome = altered.map(|made| records.extend(made));
+        outcomes.insert(key, (entity, outcome));
         bounded(&records)?;
     }
     if request.body.validate_only {
         records.clear();
     }
-    let entries = outcomes.into_iter().map(answer).collect();
+    let entries = outcomes.into_values().map(answer).collect();
     let reply = AlterClientQuotasResponse::default().with_entries(entries);
     Ok(Decision::atomic(records, Reply::AlterClientQuotas(reply)))
 }
@@ -248,15 +249,18 @@ fn shown(entity: &JavaMap<Option<String>>) -> String {
     text
 }
 
-fn answer((entity, outcome): (QuotaEntity, Result<(), ApiError>)) -> answered::EntryData {
+/// An entity as it was named, and what came of it.
+type Outcome = (JavaMap<Option<String>>, Result<(), ApiError>);
+
+fn answer((entity, outcome): Outcome) -> answered::EntryData {
     let (code, message) = match outcome {
         Ok(()) => (ErrorCode::None, None),
         Err(error) => (error.code, error.message),
     };
-    let parts = entity.into_iter().map(|(kind, name)| {
+    let parts = entity.iter().map(|(kind, name)| {
         answered::EntityData::default()
-            .with_entity_type(StrBytes::from_string(kind))
-            .with_entity_name(name.map(StrBytes::from_string))
+            .with_entity_type(StrBytes::from_string(kind.to_owned()))
+            .with_entity_name(name.clone().map(StrBytes::from_string))
     });
     answered::EntryData::default()
         .with_error_code(code.code())

@@ -6,7 +6,7 @@ use indexmap::IndexMap;
 use kafka_protocol::messages::alter_user_scram_credentials_request::{
     ScramCredentialDeletion, ScramCredentialUpsertion,
 };
-use kafka_protocol::messages::alter_user_scram_credentials_response::AlterUserScramCredentialsResult;
+use kafka_protocol::messages::alter_user_scram_credentials_response as altered;
 use kafka_protocol::messages::describe_user_scram_credentials_response::{
     CredentialInfo, DescribeUserScramCredentialsResult,
 };
@@ -62,6 +62,8 @@ struct Work<'a> {
     upsertions: JavaMap<(ScramMechanism, &'a ScramCredentialUpsertion)>,
     errors: JavaMap<ApiError>,
 }
+
+type AlterResult = altered::AlterUserScramCredentialsResult;
 
 impl<'a> Work<'a> {
     fn new(supported: bool) -> Self {
@@ -143,7 +145,7 @@ impl<'a> Work<'a> {
         }
     }
 
-    fn finish(mut self) -> (Vec<VersionedRecord>, Vec<AlterUserScramCredentialsResult>) {
+    fn finish(mut self) -> (Vec<VersionedRecord>, Vec<AlterResult>) {
         let mut records = Vec::new();
         let mut results = Vec::new();
         for (name, deletion) in self.deletions.iter() {
@@ -182,10 +184,10 @@ impl<'a> Work<'a> {
     }
 }
 
-fn result(name: &str, error: Option<&ApiError>) -> AlterUserScramCredentialsResult {
+fn result(name: &str, error: Option<&ApiError>) -> AlterResult {
     let code = error.map_or(ErrorCode::None, |error| error.code);
     let message = error.and_then(|error| error.message.clone());
-    AlterUserScramCredentialsResult::default()
+    AlterResult::default()
         .with_user(StrBytes::from_string(name.to_owned()))
         .with_error_code(code.code())
         .with_error_message(message.map(StrBytes::from_string))

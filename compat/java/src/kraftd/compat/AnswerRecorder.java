@@ -1,8 +1,13 @@
 package kraftd.compat;
 
+import java.nio.file.Files;
 import java.nio.file.Path;
+import java.nio.file.StandardCopyOption;
 
-/** Records the answers of a Java controller with one Java broker to tables of requests. */
+/**
+ * Records the answers of a Java controller with one Java broker to tables of requests, and the
+ * metadata log that came of a table that has one beside it.
+ */
 public final class AnswerRecorder {
     private AnswerRecorder() {}
 
@@ -23,6 +28,11 @@ public final class AnswerRecorder {
             Process running = servers.start(broker);
             servers.awaitLog(broker, "Kafka Server started");
             Replay.replay("localhost", servers.controllerPort, table, table);
+            Path log = table.resolveSibling(table.getFileName().toString().replace(".tsv", ".log"));
+            if (Files.exists(log)) {
+                Files.copy(servers.dir.resolve("controller/__cluster_metadata-0")
+                    .resolve("00000000000000000000.log"), log, StandardCopyOption.REPLACE_EXISTING);
+            }
             Servers.stop(running);
             System.out.println(table);
         }
