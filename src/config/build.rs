@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use super::authorizer;
 use super::checks::{Facts, LISTENERS};
 use super::limits;
 use super::listeners::Written;
@@ -39,6 +40,7 @@ pub(crate) fn config(values: &Values, facts: Facts) -> Config {
         metadata_log: metadata_log(values),
         snapshots: snapshots(values),
         controller: controller(values),
+        authorizer: authorizer::of(values),
         sockets: sockets(values),
         topic_defaults: topic_defaults::of(values),
         originals: values

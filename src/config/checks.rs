@@ -55,6 +55,7 @@ impl<'a> Review<'a> {
             review.early_start();
             review.protocols_built();
         }
+        review.authorizer();
         review.sockets();
         review.logs();
         review.brokers_own();

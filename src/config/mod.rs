@@ -9,6 +9,7 @@
 //! replaces `${...}`, `values` parses each key by the table in [`keys`], `checks` and `limits` look
 //! at several keys together, `build` fills the [`Config`].
 
+mod authorizer;
 mod build;
 mod checks;
 mod finding;
@@ -28,8 +29,8 @@ use std::path::Path;
 
 pub use finding::{Finding, Severity};
 pub use model::{
-    Config, Controller, Endpoint, HostPort, Listener, MetadataLog, Quorum, Role, Secret,
-    SecurityProtocol, Snapshots, Sockets,
+    Authorizer, Config, Controller, Endpoint, HostPort, Listener, MetadataLog, Quorum, Role,
+    Secret, SecurityProtocol, Snapshots, Sockets,
 };
 
 use properties::Charset;

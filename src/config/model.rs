@@ -1,6 +1,6 @@
 //! The configuration as the product uses it: typed, with defaults filled in, and valid.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -37,6 +37,8 @@ pub struct Config {
     pub snapshots: Snapshots,
     /// What the active controller does.
     pub controller: Controller,
+    /// Who may do what; `None` lets everybody do everything.
+    pub authorizer: Option<Authorizer>,
     /// Sockets of all listeners.
     pub sockets: Sockets,
     /// Effective defaults of topic configs: topic key to value as text, from the server keys of
@@ -249,6 +251,15 @@ pub struct Controller {
     pub token_expiry_ms: i64,
     /// `delegation.token.expiry.check.interval.ms`, at least 1.
     pub token_check_interval_ms: u64,
+}
+
+/// `authorizer.class.name`, when it names Kafka's standard authorizer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Authorizer {
+    /// `super.users`, each as `Type:name`.
+    pub super_users: BTreeSet<String>,
+    /// `allow.everyone.if.no.acl.found`.
+    pub allow_everyone_if_no_acl_found: bool,
 }
 
 /// Sockets of all listeners.

@@ -7,6 +7,7 @@ use bytes::Bytes;
 use kafka_protocol::messages as km;
 use kafka_protocol::protocol::Decodable;
 
+use super::authorize::Asker;
 use super::configs::describe;
 use super::testing::World;
 use super::{Reply, Request};
@@ -232,7 +233,12 @@ fn every_description_is_the_one_that_a_real_controller_gave() {
     for row in rows(text).iter().filter(|row| row.api == "DescribeConfigs") {
         let request: km::DescribeConfigsRequest = read(&row.request, row.version);
         let java: km::DescribeConfigsResponse = read(&row.answer, row.version);
-        match describe::describe(&world.image, &world.settings, &request) {
+        match describe::describe(
+            &world.image,
+            &world.settings,
+            Asker::of(&world.context),
+            &request,
+        ) {
             Ok(ours) => assert_eq!(described(ours), described(java), "{}", row.case),
             Err(error) => {
                 let java = sorted(java.results);

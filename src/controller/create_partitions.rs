@@ -1,13 +1,18 @@
 //! CreatePartitions: more partitions for topics that exist.
 
+use std::collections::BTreeSet;
+
 use indexmap::IndexMap;
 use kafka_protocol::messages::create_partitions_request::CreatePartitionsTopic;
 use kafka_protocol::messages::create_partitions_response::CreatePartitionsTopicResult;
 use kafka_protocol::messages::{CreatePartitionsRequest, CreatePartitionsResponse, TopicName};
 use kafka_protocol::protocol::StrBytes;
 
+use super::authorize::{Operation, Resource};
 use super::new_partitions::{self, NewPartition};
-use super::{Decision, RECORDS_PER_OPERATION_MAX, Reply, Soft, View, bounded, bounded_items};
+use super::{
+    Context, Decision, RECORDS_PER_OPERATION_MAX, Reply, Soft, View, bounded, bounded_items,
+};
 use crate::records::VersionedRecord;
 use crate::types::{ApiError, ErrorCode, PartitionId};
 
@@ -18,6 +23,7 @@ use crate::types::{ApiError, ErrorCode, PartitionId};
 pub(super) fn decide(
     view: &View<'_>,
     soft: &mut Soft,
+    context: &Context,
     request: CreatePartitionsRequest,
 ) -> Result<Decision, ApiError> {
     bounded_items(request.topics.len())?;
@@ -28,11 +34,21 @@ pub(super) fn decide(
             .and_modify(|known| *known = None)
             .or_insert(Some(topic));
     }
-    check_total(view, by_name.values().flatten())?;
+    let allowed =
+        |name: &TopicName| view.allows(context, Operation::Alter, Resource::Topic(name.as_str()));
+    let denied: BTreeSet<TopicName> = by_name
+        .iter()
+        .filter(|(name, topic)| topic.is_some() && !allowed(name))
+        .map(|(name, _)| name.clone())
+        .collect();
+    let kept = by_name.iter().filter(|(name, _)| !denied.contains(*name));
+    check_total(view, kept.filter_map(|(_, topic)| topic.as_ref()))?;
     let mut records = Vec::new();
     let mut results = Vec::with_capacity(by_name.len());
     for (name, topic) in by_name {
         let made = match &topic {
+            // As in Java, there is no sentence here.
+            Some(_) if denied.contains(&name) => Err(ErrorCode::TopicAuthorizationFailed.into()),
             Some(topic) => create(view, soft, topic),
             None => Err(ApiError::new(
                 ErrorCode::InvalidRequest,

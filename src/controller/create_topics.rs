@@ -11,6 +11,7 @@ use kafka_protocol::messages::create_topics_response::{
 use kafka_protocol::messages::{CreateTopicsRequest, CreateTopicsResponse, TopicName};
 use kafka_protocol::protocol::StrBytes;
 
+use super::authorize::{self, Audit, Resource};
 use super::configs::incremental::{self, Operation};
 use super::configs::topic;
 use super::new_partitions::{self, NewPartition};
@@ -32,7 +33,8 @@ pub(super) fn decide(
     context: &Context,
     request: CreateTopicsRequest,
 ) -> Result<Decision, ApiError> {
-    let (topics, refused) = split(request.topics);
+    let (mut topics, mut refused) = split(request.topics);
+    keep_authorized(view, context, &mut topics, &mut refused);
     check_partition_total(view, &topics)?;
     let mut records = Vec::new();
     let mut results = Vec::with_capacity(topics.len() + refused.len());
@@ -48,10 +50,7 @@ pub(super) fn decide(
         bounded(&records)?;
     }
     let refused = refused.into_iter();
-    results
-        .extend(refused.map(|(name, message)| {
-            failed(name, ApiError::new(ErrorCode::InvalidRequest, message))
-        }));
+    results.extend(refused.map(|(name, code, message)| failed(name, ApiError::new(code, message))));
     if request.validate_only {
         records.clear();
     }
@@ -59,8 +58,12 @@ pub(super) fn decide(
     Ok(Decision::atomic(records, Reply::CreateTopics(reply)))
 }
 
+/// A topic that is not even looked at: its name and why.
+type Refused = (TopicName, ErrorCode, &'static str);
+
 /// Takes out what the API layer refuses: names that occur twice, and the metadata topic.
-fn split(topics: Vec<CreatableTopic>) -> (Vec<CreatableTopic>, Vec<(TopicName, &'static str)>) {
+fn split(topics: Vec<CreatableTopic>) -> (Vec<CreatableTopic>, Vec<Refused>) {
+    const INVALID: ErrorCode = ErrorCode::InvalidRequest;
     let mut by_name: IndexMap<TopicName, Option<CreatableTopic>> = IndexMap::new();
     for topic in topics {
         by_name
@@ -72,10 +75,11 @@ fn split(topics: Vec<CreatableTopic>) -> (Vec<CreatableTopic>, Vec<(TopicName, &
     let mut refused = Vec::new();
     for (name, topic) in by_name {
         match topic {
-            None => refused.push((name, "Duplicate topic name.")),
+            None => refused.push((name, INVALID, "Duplicate topic name.")),
             Some(_) if name.as_str() == METADATA_TOPIC => {
                 refused.push((
                     name,
+                    INVALID,
                     "Creation of internal topic __cluster_metadata is prohibited.",
                 ));
             }
@@ -83,6 +87,28 @@ fn split(topics: Vec<CreatableTopic>) -> (Vec<CreatableTopic>, Vec<(TopicName, &
         }
     }
     (kept, refused)
+}
+
+/// Takes out what whoever asks may not create.
+fn keep_authorized(
+    view: &View<'_>,
+    context: &Context,
+    topics: &mut Vec<CreatableTopic>,
+    refused: &mut Vec<Refused>,
+) {
+    let anywhere = (authorize::Operation::Create, Resource::Cluster);
+    if view.allows_with(context, anywhere.0, anywhere.1, Audit::Allowed) {
+        return;
+    }
+    topics.retain(|topic| {
+        let named = Resource::Topic(topic.name.as_str());
+        let allowed = view.allows(context, authorize::Operation::Create, named);
+        if !allowed {
+            let code = ErrorCode::TopicAuthorizationFailed;
+            refused.push((topic.name.clone(), code, "Authorization failed."));
+        }
+        allowed
+    });
 }
 
 /// Refuses the request before anything is made of it: what it asks for is counted in 64 bits, so
@@ -130,15 +156,14 @@ fn create(
     let result = CreatableTopicResult::default()
         .with_name(topic.name.clone())
         .with_topic_id(topic_id)
-        .with_error_message(None)
-        .with_num_partitions(i32::try_from(partitions.len()).unwrap_or(i32::MAX))
-        .with_replication_factor(
-            partitions
-                .first()
-                .and_then(|partition| i16::try_from(partition.replica_count()).ok())
-                .unwrap_or(i16::MAX),
-        )
-        .with_configs(Some(described(view, &configs)));
+        .with_error_message(None);
+    let named = Resource::Topic(name);
+    let describe = authorize::Operation::DescribeConfigs;
+    let result = if view.allows_with(context, describe, named, Audit::Allowed) {
+        shown(result, &partitions).with_configs(Some(described(view, &configs)))
+    } else {
+        result.with_topic_config_error_code(ErrorCode::TopicAuthorizationFailed.code())
+    };
     let record = TopicRecord {
         name: name.to_owned(),
         topic_id,
@@ -149,6 +174,15 @@ fn create(
     let partitions = (0..).zip(partitions);
     records.extend(partitions.map(|(index, new)| new.record(view.image, topic_id, index)));
     Ok(Created { records, result })
+}
+
+/// The result with what those may see who may describe the topic's configuration.
+fn shown(result: CreatableTopicResult, partitions: &[NewPartition]) -> CreatableTopicResult {
+    let first = partitions.first();
+    let factor = first.and_then(|first| i16::try_from(first.replica_count()).ok());
+    result
+        .with_num_partitions(i32::try_from(partitions.len()).unwrap_or(i32::MAX))
+        .with_replication_factor(factor.unwrap_or(i16::MAX))
 }
 
 fn check_name(view: &View<'_>, name: &str) -> Result<(), ApiError> {

@@ -7,7 +7,8 @@ use kafka_protocol::messages::delete_topics_response::DeletableTopicResult;
 use kafka_protocol::messages::{DeleteTopicsRequest, DeleteTopicsResponse, TopicName};
 use kafka_protocol::protocol::StrBytes;
 
-use super::{Decision, Reply, Soft, View, bounded, bounded_items, placement};
+use super::authorize::{self, Audit, Operation, Resource};
+use super::{Context, Decision, Reply, Soft, View, bounded, bounded_items, placement};
 use crate::records::{Record, RemoveTopicRecord};
 use crate::types::{ApiError, ErrorCode, Uuid};
 
@@ -24,6 +25,7 @@ const VERSION_OF_DISABLED_CODE: i16 = 3;
 pub(super) fn decide(
     view: &View<'_>,
     soft: &mut Soft,
+    context: &Context,
     version: i16,
     request: &DeleteTopicsRequest,
 ) -> Result<Decision, ApiError> {
@@ -41,7 +43,7 @@ pub(super) fn decide(
     bounded_items(request.topics.len() + request.topic_names.len())?;
     let mut results = Vec::new();
     let wanted = Wanted::read(request, &mut results);
-    let names = resolve(view, wanted, &mut results);
+    let names = resolve(view, context, wanted, &mut results);
     let mut records = Vec::with_capacity(names.len());
     for (id, name) in names {
         let error = if view.image.topic_by_id(id).is_some() {
@@ -123,21 +125,34 @@ impl Wanted {
 /// The topics to delete, each once; what is unknown is answered in `results`.
 fn resolve(
     view: &View<'_>,
+    context: &Context,
     wanted: Wanted,
     results: &mut Vec<DeletableTopicResult>,
 ) -> BTreeMap<Uuid, TopicName> {
     let mut names = BTreeMap::new();
+    let rights = Rights::of(view, context);
+    let denied = || Some(authorize::denied(ErrorCode::TopicAuthorizationFailed));
     for id in wanted.ids {
         match view.committed.topic_by_id(id) {
             Some(topic) => {
                 let name = TopicName(StrBytes::from_string(topic.name().to_owned()));
-                names.insert(id, name);
+                if rights.delete(&name) {
+                    names.insert(id, name);
+                } else {
+                    let name = rights.describe(&name).then_some(name);
+                    results.push(result(name, id, denied()));
+                }
             }
             None => results.push(result(None, id, Some(unknown_id()))),
         }
     }
     let mut twice = BTreeSet::new();
     for name in wanted.names {
+        // Who may not see a topic is not told whether there is one.
+        if !rights.describe(&name) {
+            results.push(result(Some(name), Uuid::nil(), denied()));
+            continue;
+        }
         let Some(topic) = view.committed.topic_by_name(&name) else {
             let message = "This server does not host this topic-partition.";
             let error = ApiError::new(ErrorCode::UnknownTopicOrPartition, message);
@@ -145,6 +160,10 @@ fn resolve(
             continue;
         };
         let id = topic.id();
+        if !rights.delete(&name) {
+            results.push(result(Some(name), Uuid::nil(), denied()));
+            continue;
+        }
         if twice.contains(&id) || names.contains_key(&id) {
             twice.insert(id);
             names.remove(&id);
@@ -156,6 +175,40 @@ fn resolve(
         }
     }
     names
+}
+
+/// What whoever asks may do with topics.
+struct Rights<'a> {
+    view: &'a View<'a>,
+    context: &'a Context,
+    /// With all of them.
+    all: bool,
+}
+
+impl<'a> Rights<'a> {
+    fn of(view: &'a View<'a>, context: &'a Context) -> Self {
+        let (delete, cluster) = (Operation::Delete, Resource::Cluster);
+        Self {
+            view,
+            context,
+            all: view.allows_with(context, delete, cluster, Audit::Allowed),
+        }
+    }
+
+    fn may(&self, operation: Operation, name: &str) -> bool {
+        self.all
+            || self
+                .view
+                .allows(self.context, operation, Resource::Topic(name))
+    }
+
+    fn describe(&self, name: &str) -> bool {
+        self.may(Operation::Describe, name)
+    }
+
+    fn delete(&self, name: &str) -> bool {
+        self.may(Operation::Delete, name)
+    }
 }
 
 fn unknown_id() -> ApiError {

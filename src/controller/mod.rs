@@ -106,6 +106,8 @@ pub struct Settings {
     pub quota_window_seconds: u32,
     /// `delegation.token.*`.
     pub tokens: tokens::TokenSettings,
+    /// The rules of `authorizer.class.name`; `None` without an authorizer.
+    pub authorizer: Option<authorize::AuthorizerRules>,
 }
 
 impl Default for Settings {
@@ -129,6 +131,7 @@ impl Default for Settings {
             quota_windows: 11,
             quota_window_seconds: 1,
             tokens: tokens::TokenSettings::default(),
+            authorizer: None,
         }
     }
 }
@@ -147,6 +150,8 @@ pub struct Context {
     /// True when a broker forwarded the request (in an Envelope): what only brokers check has been
     /// checked then.
     pub forwarded: bool,
+    /// The name of the request; empty for this process itself.
+    pub request: &'static str,
 }
 
 /// What a rule may look at.
@@ -346,9 +351,9 @@ pub fn decide(
         Request::AlterUserScramCredentials(body) => scram::decide(view, context, &body),
         Request::AlterConfigs(body) => configs::legacy::decide(view, context, &body),
         Request::CreateDelegationToken(body) => tokens::create(view, soft, version, context, &body),
-        Request::CreatePartitions(body) => create_partitions::decide(view, soft, body),
+        Request::CreatePartitions(body) => create_partitions::decide(view, soft, context, body),
         Request::CreateTopics(body) => create_topics::decide(view, soft, context, body),
-        Request::DeleteTopics(body) => delete_topics::decide(view, soft, version, &body),
+        Request::DeleteTopics(body) => delete_topics::decide(view, soft, context, version, &body),
         Request::ElectLeaders(body) => elect_leaders::decide(view, context, body),
         Request::ExpireDelegationToken(body) => Ok(tokens::expire(view, soft, context, &body)),
         Request::IncrementalAlterConfigs(body) => {

@@ -123,8 +123,8 @@ impl Image {
             configs: self.configs.diff(&after.configs),
             quotas: self.diff_quotas(after),
             next_producer_id: whole(self.next_producer_id, after.next_producer_id),
-            acls: merge_shared(&self.acls, &after.acls)
-                .map(|change| change.map_key(|id| *id))
+            acls: merge_shared(self.acls.by_id(), after.acls.by_id())
+                .map(|change| change.map_key(|id| *id).map_values(|acl| &**acl))
                 .collect(),
             scram: merge_shared(&self.scram, &after.scram).collect(),
             tokens: merge_shared(&self.tokens, &after.tokens)

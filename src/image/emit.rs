@@ -265,7 +265,7 @@ impl Emitter<'_> {
     }
 
     fn acls(&mut self, image: &Image) {
-        for (id, acl) in &*image.acls {
+        for (id, acl) in &**image.acls.by_id() {
             let record = AccessControlEntryRecord {
                 id: *id,
                 resource_type: acl.resource_type,

@@ -48,7 +48,7 @@ use std::sync::Arc;
 
 use uuid::Uuid;
 
-pub use acls::Acl;
+pub use acls::{Acl, Acls};
 pub use brokers::{Broker, Endpoint, FeatureRange};
 pub use configs::{ConfigMap, ConfigResource};
 pub use controllers::Controller;
@@ -91,7 +91,7 @@ pub struct Image {
     configs: Configs,
     quotas: Arc<BTreeMap<QuotaEntity, QuotaValues>>,
     next_producer_id: Option<i64>,
-    acls: Arc<BTreeMap<Uuid, Acl>>,
+    acls: Acls,
     scram: Arc<BTreeMap<ScramKey, ScramCredential>>,
     tokens: Arc<BTreeMap<String, DelegationToken>>,
     transaction: Option<Arc<Transaction>>,
@@ -251,7 +251,7 @@ impl Image {
 
     /// All access control entries.
     #[must_use]
-    pub fn acls(&self) -> &BTreeMap<Uuid, Acl> {
+    pub const fn acls(&self) -> &Acls {
         &self.acls
     }
 

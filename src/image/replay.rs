@@ -431,15 +431,15 @@ impl Image {
             operation: record.operation,
             permission_type: record.permission_type,
         };
-        Arc::make_mut(&mut self.acls).insert(record.id, acl);
+        self.acls.insert(record.id, acl);
     }
 
     fn remove_acl(&mut self, id: Uuid) -> Result<(), ReplayFault> {
-        if !self.acls.contains_key(&id) {
-            return Err(ReplayFault::UnknownAcl(id));
+        if self.acls.remove(id) {
+            Ok(())
+        } else {
+            Err(ReplayFault::UnknownAcl(id))
         }
-        Arc::make_mut(&mut self.acls).remove(&id);
-        Ok(())
     }
 
     fn set_scram(&mut self, record: &UserScramCredentialRecord) {

@@ -249,7 +249,9 @@ fn count(count: usize, one: &str, many: &str) -> String {
 fn summary(view: View<'_>, directory: Directory<'_>) -> String {
     let image = view.image.settled();
     match directory {
-        Directory::Acls | Directory::AclsById => count(image.acls().len(), "entry", "entries"),
+        Directory::Acls | Directory::AclsById => {
+            count(image.acls().by_id().len(), "entry", "entries")
+        }
         Directory::ClientQuotas => count(image.quotas().len(), "entity", "entities"),
         Directory::Cluster => {
             let brokers = summary(view, Directory::Brokers);

@@ -120,7 +120,7 @@ impl<'a> View<'a> {
             Directory::Root => self.root_children(),
             Directory::Acls => fixed([("byId", Directory::AclsById)]),
             Directory::AclsById => {
-                let acls = image.acls().iter();
+                let acls = image.acls().by_id().iter();
                 leaves(acls.map(|(id, acl)| (ids::base64url(*id), Leaf::Acl(acl))))
             }
             Directory::ClientQuotas => Box::new(image.quotas().iter().map(|(entity, values)| {
@@ -244,7 +244,9 @@ impl<'a> View<'a> {
     pub fn child(self, directory: Directory<'a>, name: &str) -> Option<Node<'a>> {
         let image = self.settled();
         let leaf = match directory {
-            Directory::AclsById => Leaf::Acl(image.acls().get(&ids::parse_base64url(name)?)?),
+            Directory::AclsById => {
+                Leaf::Acl(image.acls().by_id().get(&ids::parse_base64url(name)?)?)
+            }
             Directory::Brokers => Leaf::Broker(image.broker(NodeId(number(name)?))?),
             Directory::Controllers => {
                 Leaf::Controller(image.controllers().get(&NodeId(number(name)?))?)

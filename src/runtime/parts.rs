@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use super::clock::Clock;
 use crate::config::{self, Config};
 use crate::controller::Settings;
+use crate::controller::authorize::AuthorizerRules;
 use crate::controller::register_controller::{self, Registration};
 use crate::controller::tokens::{TokenSecret, TokenSettings};
 use crate::image::Image;
@@ -224,6 +225,10 @@ fn settings(config: &Config, opened: &Opened) -> Settings {
             expiry_time_ms: controller.token_expiry_ms,
             check_interval_ms: controller.token_check_interval_ms,
         },
+        authorizer: config.authorizer.as_ref().map(|it| AuthorizerRules {
+            super_users: it.super_users.clone(),
+            allow_everyone_if_no_acl_found: it.allow_everyone_if_no_acl_found,
+        }),
     }
 }
 

@@ -20,7 +20,7 @@ use crate::types::ApiError;
 pub(crate) const API_VERSIONS_KEY: i16 = 18;
 
 /// The key of Envelope.
-const ENVELOPE_KEY: i16 = 58;
+pub(crate) const ENVELOPE_KEY: i16 = 58;
 
 /// Reads a body whose shape was checked.
 type Decode = fn(Bytes, &Ctx<'_>) -> anyhow::Result<Call>;

@@ -6,6 +6,10 @@ use kafka_protocol::messages::{BrokerId, DescribeClusterRequest, DescribeCluster
 use kafka_protocol::protocol::StrBytes;
 
 use super::core::Published;
+use super::dispatch::Ctx;
+use super::permissions;
+use crate::controller::Settings;
+use crate::controller::authorize::{Audit, Operation, Resource};
 use crate::types::{ApiError, ErrorCode, NodeId, Offset};
 
 /// EndpointType of the brokers of a cluster.
@@ -14,10 +18,16 @@ const BROKERS: i8 = 1;
 const CONTROLLERS: i8 = 2;
 /// metadata.version 3.7-IV0: controllers register themselves.
 const REGISTRATIONS_SINCE: i16 = 15;
-/// What anybody may do with the cluster while nothing is authorized, one bit per operation: create,
-/// alter, describe, cluster action, describe configs, alter configs, idempotent write and both
-/// token operations.
-const ALL_CLUSTER_OPERATIONS: i32 = 8096;
+/// What can be done with the cluster.
+const CLUSTER_OPERATIONS: [Operation; 7] = [
+    Operation::Create,
+    Operation::Alter,
+    Operation::Describe,
+    Operation::ClusterAction,
+    Operation::DescribeConfigs,
+    Operation::AlterConfigs,
+    Operation::IdempotentWrite,
+];
 
 /// Answers a request that came in on `listener`.
 ///
@@ -27,9 +37,8 @@ const ALL_CLUSTER_OPERATIONS: i32 = 8096;
 /// clients give up for good; they try again after what is said here.
 pub(crate) fn answer(
     request: &DescribeClusterRequest,
-    version: i16,
-    listener: &str,
-    cluster_id: &str,
+    ctx: &Ctx<'_>,
+    settings: &Settings,
     published: &Published,
 ) -> Result<DescribeClusterResponse, ApiError> {
     let unsupported = |text: &str| Err(ApiError::new(ErrorCode::UnsupportedVersion, text));
@@ -52,9 +61,10 @@ pub(crate) fn answer(
         }
         Some(_) => {}
     }
+    permissions::on_cluster(Operation::Alter, ctx, settings, published)?;
     let refused = |code: ErrorCode, text: String| {
         // Version 0 knows neither of the two codes.
-        let code = if version == 0 {
+        let code = if ctx.version == 0 {
             ErrorCode::InvalidRequest
         } else {
             code
@@ -76,18 +86,34 @@ pub(crate) fn answer(
             return refused(ErrorCode::UnsupportedEndpointType, text);
         }
     }
-    let controllers = controllers(published, listener);
+    let controllers = controllers(published, ctx.listener);
     let leader = published.leader.unwrap_or(NodeId::NONE).0;
     let known = controllers.iter().any(|c| c.broker_id.0 == leader);
     let mut response = DescribeClusterResponse::default()
         .with_endpoint_type(CONTROLLERS)
-        .with_cluster_id(StrBytes::from_string(cluster_id.to_owned()))
+        .with_cluster_id(StrBytes::from_string(settings.cluster_id.clone()))
         .with_controller_id(BrokerId(if known { leader } else { NodeId::NONE.0 }))
         .with_brokers(controllers);
     if request.include_cluster_authorized_operations {
-        response.cluster_authorized_operations = ALL_CLUSTER_OPERATIONS;
+        response.cluster_authorized_operations = operations(ctx, settings, published);
     }
     Ok(response)
+}
+
+/// What whoever asks may do with the cluster, one bit per operation; nothing is told to those who
+/// may not see it.
+fn operations(ctx: &Ctx<'_>, settings: &Settings, published: &Published) -> i32 {
+    let allowed = |operation, audit| {
+        let question = (operation, Resource::Cluster);
+        permissions::allows(question, ctx, settings, published, audit)
+    };
+    if !allowed(Operation::Describe, Audit::Both) {
+        return 0;
+    }
+    CLUSTER_OPERATIONS
+        .into_iter()
+        .filter(|operation| allowed(*operation, Audit::Nothing))
+        .fold(0, |bits, operation| bits | 1 << operation.code())
 }
 
 /// The registered controllers that have an endpoint of this listener, by id.

@@ -14,8 +14,8 @@ use super::connection::{Closing, Later, Peer, Service, Started, Weight};
 use super::core::{Answer, Busy, Core, Request};
 use super::envelope::{self, Forwarded};
 use super::frame::{self, HeaderStart};
-use super::{answers, describe_cluster};
-use crate::controller::authorize::Resource;
+use super::{answers, describe_cluster, permissions};
+use crate::controller::authorize::{Asker, Resource};
 use crate::controller::configs::describe;
 use crate::controller::{self, Settings, scram, tokens};
 use crate::raft;
@@ -35,6 +35,19 @@ pub(crate) struct Ctx<'a> {
     pub(crate) principal: &'a Principal,
     pub(crate) address: IpAddr,
     pub(crate) forwarded: bool,
+    pub(crate) key: i16,
+    pub(crate) request: &'static str,
+}
+
+impl Ctx<'_> {
+    /// Who asks, for the authorizer.
+    pub(crate) fn asker(&self) -> Asker<'_> {
+        Asker {
+            principal: self.principal,
+            address: Some(self.address),
+            request: self.request,
+        }
+    }
 }
 
 /// A request that the listener answers itself.
@@ -96,6 +109,7 @@ impl Call {
                 client_id: ctx.client_id.unwrap_or_default().to_owned(),
                 listener: ctx.listener.to_string(),
                 forwarded: ctx.forwarded,
+                request: ctx.request,
             }),
             request,
         }))
@@ -272,6 +286,8 @@ impl Service for Dispatch {
             principal: &Principal::default(),
             address: peer.address.ip(),
             forwarded: false,
+            key: api.key,
+            request: api.name,
         };
         let call = (api.decode)(body, &ctx).map_err(|error| {
             garbage(format!(
@@ -279,9 +295,12 @@ impl Service for Dispatch {
                 api.name, header.version
             ))
         })?;
+        if let Err(error) = self.authorized(api, &ctx) {
+            return Ok(Started::Answer(asked.refuse(&error)));
+        }
         Ok(match call {
             Call::Local(Local::Envelope(request)) => self.open(peer, asked, request),
-            Call::Local(local) => Started::Answer(self.answer(peer, &asked, local)),
+            Call::Local(local) => Started::Answer(self.answer(peer, &asked, &ctx, local)),
             Call::Core(request) => self.submit(asked, request),
             Call::Answered(bytes) => Started::Answer(asked.answer(|out| {
                 out.put(bytes);
@@ -292,8 +311,13 @@ impl Service for Dispatch {
 }
 
 impl Dispatch {
+    /// Refuses what whoever asks may not ask for.
+    fn authorized(&self, api: &Api, ctx: &Ctx<'_>) -> Result<(), ApiError> {
+        permissions::check(api, ctx, &self.settings, || self.core.published())
+    }
+
     /// Answers what needs no core.
-    fn answer(&self, peer: &mut Peer, asked: &Asked, local: Local) -> Bytes {
+    fn answer(&self, peer: &mut Peer, asked: &Asked, ctx: &Ctx<'_>, local: Local) -> Bytes {
         let version = asked.version;
         match local {
             Local::ApiVersions(request) => {
@@ -313,17 +337,14 @@ impl Dispatch {
             }
             Local::DescribeCluster(request) => {
                 let published = self.core.published();
-                let cluster_id = &self.settings.cluster_id;
-                let listener = &peer.listener;
-                match describe_cluster::answer(&request, version, listener, cluster_id, &published)
-                {
+                match describe_cluster::answer(&request, ctx, &self.settings, &published) {
                     Ok(answer) => asked.answer(|out| answer.encode(out, version)),
                     Err(error) => asked.refuse(&error),
                 }
             }
             Local::DescribeConfigs(request) => {
                 let published = self.core.published();
-                match describe::describe(&published.image, &self.settings, &request) {
+                match describe::describe(&published.image, &self.settings, ctx.asker(), &request) {
                     Ok(answer) => asked.answer(|out| answer.encode(out, version)),
                     Err(error) => asked.refuse(&error),
                 }
@@ -382,6 +403,8 @@ impl Dispatch {
             principal: &principal,
             address,
             forwarded: true,
+            key: api.key,
+            request: api.name,
         };
         let asked = Asked {
             api,
@@ -390,7 +413,11 @@ impl Dispatch {
             body: body.clone(),
             envelope: Some(outer.correlation_id),
         };
-        match (api.decode)(body, &ctx) {
+        let call = (api.decode)(body, &ctx);
+        if let (Ok(_), Err(error)) = (&call, self.authorized(api, &ctx)) {
+            return Started::Answer(asked.refuse(&error));
+        }
+        match call {
             Ok(Call::Core(request)) => self.submit(asked, request),
             Ok(Call::Answered(bytes)) => Started::Answer(asked.answer(|out| {
                 out.put(bytes);

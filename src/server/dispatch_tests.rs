@@ -393,8 +393,19 @@ fn a_cluster_of_which_nothing_is_known_yet_is_not_described_in_a_way_that_ends_c
     let at = harness(Image::empty());
     let published = Published::nothing();
     let request = m::DescribeClusterRequest::default().with_endpoint_type(2);
-    let cluster = &at.dispatch.settings.cluster_id;
-    let refused = describe_cluster::answer(&request, 1, "CONTROLLER", cluster, &published);
+    let settings = &at.dispatch.settings;
+    let ctx = Ctx {
+        version: 1,
+        cluster_id: &settings.cluster_id,
+        listener: &at.peer.listener,
+        client_id: None,
+        principal: &Principal::default(),
+        address: at.peer.address.ip(),
+        forwarded: false,
+        key: 60,
+        request: "DescribeCluster",
+    };
+    let refused = describe_cluster::answer(&request, &ctx, settings, &published);
     assert_eq!(refused.unwrap_err().code, ErrorCode::LeaderNotAvailable);
 }
 

@@ -29,6 +29,7 @@ mod frame;
 mod limits;
 mod listener;
 mod peer;
+mod permissions;
 mod refusals;
 mod sasl;
 mod shape;

@@ -51,6 +51,7 @@ codes! {
     InvalidTopicException = 17, "INVALID_TOPIC_EXCEPTION";
     RecordListTooLarge = 18, "RECORD_LIST_TOO_LARGE";
     TopicAuthorizationFailed = 29, "TOPIC_AUTHORIZATION_FAILED";
+    GroupAuthorizationFailed = 30, "GROUP_AUTHORIZATION_FAILED";
     ClusterAuthorizationFailed = 31, "CLUSTER_AUTHORIZATION_FAILED";
     UnsupportedSaslMechanism = 33, "UNSUPPORTED_SASL_MECHANISM";
     IllegalSaslState = 34, "ILLEGAL_SASL_STATE";

@@ -20,7 +20,7 @@ pub(super) static KEYS: &[Key] = &[
         "authorizer.class.name",
         Kind::String,
         Text(""),
-        Use::NotBuilt("authorization is not built yet"),
+        Use::Controller,
     ),
     Key::new(
         "auto.create.topics.enable",

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use indexmap::IndexMap;
 
 use super::{client_metrics, group, topic};
+use crate::controller::authorize::{Operation, Resource, denied};
 use crate::controller::{Context, View, bounded, bounded_items, levels, topic_names};
 use crate::image::{ConfigResource, Image, configs};
 use crate::records::{ClearElrRecord, ConfigRecord, Record, VersionedRecord};
@@ -38,6 +39,7 @@ pub(super) struct Altered<'a> {
 /// `POLICY_VIOLATION` when the request is too large.
 pub(super) fn each<'a, C: 'a>(
     view: &View<'_>,
+    context: &Context,
     resources: impl ExactSizeIterator<Item = (Named<'a>, &'a [C])>,
     logger: impl Fn(&str) -> ApiError,
     change: impl Fn(&ConfigResource, &[C]) -> Result<Vec<VersionedRecord>, ApiError>,
@@ -66,10 +68,10 @@ pub(super) fn each<'a, C: 'a>(
                 let message = "Duplicate resource.";
                 Err(ApiError::new(ErrorCode::InvalidRequest, message))
             }
-            Some(altered) => {
+            Some(altered) => may_alter(view, context, kind, name).and_then(|()| {
                 let name = name.to_owned();
                 change(&ConfigResource { kind, name }, altered)
-            }
+            }),
         };
         outcomes.push(((kind, name), made.map(|made| records.extend(made))));
         bounded(&records)?;
@@ -180,6 +182,28 @@ pub(super) fn clear_elr(image: &Image, records: &[VersionedRecord]) -> Vec<Versi
         _ => None,
     };
     records.iter().filter_map(clears).collect()
+}
+
+/// Refuses whoever may not change this configuration.
+fn may_alter(view: &View<'_>, context: &Context, kind: i8, name: &str) -> Result<(), ApiError> {
+    match config_resource(kind, name) {
+        Some((resource, code)) if !view.allows(context, Operation::AlterConfigs, resource) => {
+            Err(denied(code))
+        }
+        Some(_) | None => Ok(()),
+    }
+}
+
+/// On what the right to a configuration is given, and the code for those who do not have it.
+pub(super) fn config_resource(kind: i8, name: &str) -> Option<(Resource<'_>, ErrorCode)> {
+    match kind {
+        configs::TOPIC => Some((Resource::Topic(name), ErrorCode::TopicAuthorizationFailed)),
+        configs::GROUP => Some((Resource::Group(name), ErrorCode::GroupAuthorizationFailed)),
+        configs::BROKER | configs::CLIENT_METRICS | BROKER_LOGGER => {
+            Some((Resource::Cluster, ErrorCode::ClusterAuthorizationFailed))
+        }
+        _ => None,
+    }
 }
 
 /// What one key of a broker may not become.

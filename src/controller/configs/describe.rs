@@ -13,10 +13,11 @@ use kafka_protocol::messages::describe_configs_response::{
 use kafka_protocol::messages::{DescribeConfigsRequest, DescribeConfigsResponse};
 use kafka_protocol::protocol::StrBytes;
 
-use super::alter::BROKER_LOGGER;
+use super::alter::{BROKER_LOGGER, config_resource};
 use super::definition::{self, Definition, Kind};
 use super::topic::{self, Layers, Source};
 use super::{client_metrics, group, server_keys};
+use crate::controller::authorize::{self, Asker, Audit, Operation};
 use crate::controller::{Settings, bounded_items, topic_names};
 use crate::image::{ConfigMap, ConfigResource, Image, configs};
 use crate::types::{ApiError, ErrorCode};
@@ -25,7 +26,7 @@ use crate::types::{ApiError, ErrorCode};
 const FROM_SUBSCRIPTION: i8 = 7;
 const FROM_GROUP: i8 = 8;
 
-/// Answers DescribeConfigs v1 to v4.
+/// Answers DescribeConfigs v1 to v4. What whoever asks may not see comes last.
 ///
 /// # Errors
 /// `INVALID_REQUEST` for a type of resource that does not exist, `POLICY_VIOLATION` when the
@@ -33,6 +34,7 @@ const FROM_GROUP: i8 = 8;
 pub fn describe(
     image: &Image,
     settings: &Settings,
+    asker: Asker<'_>,
     request: &DescribeConfigsRequest,
 ) -> Result<DescribeConfigsResponse, ApiError> {
     // Each named key is looked for among a resource's keys, so their number is bounded too.
@@ -47,7 +49,24 @@ pub fn describe(
         layers: Layers::of(image, settings),
         synonyms: request.include_synonyms,
     };
-    let results = request.resources.iter().map(|resource| {
+    let mut unauthorized = Vec::new();
+    let mut allowed = Vec::with_capacity(request.resources.len());
+    for resource in &request.resources {
+        match refusal(image, settings, asker, resource) {
+            None => allowed.push(resource),
+            Some(code) => {
+                let error = authorize::denied(code);
+                unauthorized.push(
+                    DescribeConfigsResult::default()
+                        .with_resource_type(resource.resource_type)
+                        .with_resource_name(resource.resource_name.clone())
+                        .with_error_code(error.code.code())
+                        .with_error_message(error.message.map(StrBytes::from_string)),
+                );
+            }
+        }
+    }
+    let results = allowed.into_iter().map(|resource| {
         let result = DescribeConfigsResult::default()
             .with_resource_type(resource.resource_type)
             .with_resource_name(resource.resource_name.clone());
@@ -58,8 +77,22 @@ pub fn describe(
                 .with_error_message(error.message.map(StrBytes::from_string)),
         })
     });
-    let results = results.collect::<Result<Vec<_>, ApiError>>()?;
+    let mut results = results.collect::<Result<Vec<_>, ApiError>>()?;
+    results.extend(unauthorized);
     Ok(DescribeConfigsResponse::default().with_results(results))
+}
+
+/// Why whoever asks may not see this resource; types that do not exist are refused elsewhere.
+fn refusal(
+    image: &Image,
+    settings: &Settings,
+    asker: Asker<'_>,
+    resource: &DescribeConfigsResource,
+) -> Option<ErrorCode> {
+    let (of, code) = config_resource(resource.resource_type, &resource.resource_name)?;
+    let question = (Operation::DescribeConfigs, of);
+    let rules = settings.authorizer.as_ref();
+    (!authorize::allows(rules, image.acls(), asker, question, Audit::Both)).then_some(code)
 }
 
 struct Describer<'a> {

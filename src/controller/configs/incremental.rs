@@ -8,6 +8,7 @@ use kafka_protocol::protocol::StrBytes;
 
 use super::definition::{Definition, Kind};
 use super::{alter, server_keys, topic};
+use crate::controller::authorize::{self, Resource};
 use crate::controller::{Context, Decision, Reply, View};
 use crate::image::{ConfigResource, configs};
 use crate::records::VersionedRecord;
@@ -59,7 +60,7 @@ pub(in crate::controller) fn decide(
         let named = (resource.resource_type, resource.resource_name.as_str());
         (named, resource.configs.as_slice())
     });
-    let logger = |name: &str| refuse_logger(view, name);
+    let logger = |name: &str| refuse_logger(view, context, name);
     let change = |resource: &ConfigResource, altered: &[AlterableConfig]| {
         let operations = operations(altered)?;
         alter_resource(view, context, Subject::Known(resource), &operations)
@@ -67,7 +68,7 @@ pub(in crate::controller) fn decide(
     let alter::Altered {
         mut records,
         outcomes,
-    } = alter::each(view, resources, logger, change)?;
+    } = alter::each(view, context, resources, logger, change)?;
     if request.validate_only {
         records.clear();
     }
@@ -205,7 +206,14 @@ fn operations(altered: &[AlterableConfig]) -> Result<Operations, ApiError> {
 }
 
 /// Loggers belong to a process, and this process has none that a name from Java could mean.
-fn refuse_logger(view: &View<'_>, name: &str) -> ApiError {
+fn refuse_logger(view: &View<'_>, context: &Context, name: &str) -> ApiError {
+    if !view.allows(
+        context,
+        authorize::Operation::ClusterAction,
+        Resource::Cluster,
+    ) {
+        return authorize::denied(ErrorCode::ClusterAuthorizationFailed);
+    }
     let own = view.settings.node_id;
     let message = match name.parse::<i32>() {
         Err(_) => format!("Node id must be an integer, but it is: {name}"),

@@ -35,7 +35,7 @@ pub(in crate::controller) fn decide(
     let alter::Altered {
         mut records,
         outcomes,
-    } = alter::each(view, resources, logger, change)?;
+    } = alter::each(view, context, resources, logger, change)?;
     if request.validate_only {
         records.clear();
     }

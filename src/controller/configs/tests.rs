@@ -6,6 +6,7 @@ use kafka_protocol::messages as km;
 use kafka_protocol::messages::incremental_alter_configs_request as alter;
 
 use super::{describe, topic};
+use crate::controller::authorize::Asker;
 use crate::controller::testing::World;
 use crate::controller::{Decision, Reply, Request};
 use crate::records::Record;
@@ -230,7 +231,13 @@ fn endless_lists_of_items_and_of_wanted_keys_are_refused() {
         .with_resource_name("1".into())
         .with_configuration_keys(Some(vec!["k".into(); 10_000]));
     let request = km::DescribeConfigsRequest::default().with_resources(vec![resource]);
-    let error = describe::describe(&world.image, &world.settings, &request).unwrap_err();
+    let error = describe::describe(
+        &world.image,
+        &world.settings,
+        Asker::of(&world.context),
+        &request,
+    )
+    .unwrap_err();
     assert_eq!(error.code, ErrorCode::PolicyViolation);
 }
 

@@ -78,7 +78,7 @@ fn flat_image(image: &Image) -> Flat {
     if let Some(next) = image.next_producer_id {
         put(&mut flat, "producer id", next);
     }
-    for (id, acl) in image.acls() {
+    for (id, acl) in &**image.acls().by_id() {
         put(&mut flat, ("acl", id), acl);
     }
     for (key, credential) in image.scram() {
