@@ -1,6 +1,6 @@
 //! Blocks of addresses in access control entries (KIP-1276): `10.0.0.0/8`, `2001:db8::/32`.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// A block, as written in the host of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
