@@ -307,19 +307,11 @@ fn log(
              based on rule {rule}"
         )
     };
+    // The macros make nothing of the text while nobody listens.
     match (reason.allows(), audit) {
-        (false, Audit::Both) if tracing::enabled!(target: AUDIT, tracing::Level::INFO) => {
-            tracing::info!(target: AUDIT, "{}", text());
-        }
-        (true, Audit::Both | Audit::Allowed) if tracing::enabled!(target: AUDIT, tracing::Level::DEBUG) =>
-        {
-            tracing::debug!(target: AUDIT, "{}", text());
-        }
-        (true | false, Audit::Allowed | Audit::Nothing) if tracing::enabled!(target: AUDIT, tracing::Level::TRACE) =>
-        {
-            tracing::trace!(target: AUDIT, "{}", text());
-        }
-        _ => {}
+        (false, Audit::Both) => tracing::info!(target: AUDIT, "{}", text()),
+        (true, Audit::Both | Audit::Allowed) => tracing::debug!(target: AUDIT, "{}", text()),
+        (_, Audit::Allowed | Audit::Nothing) => tracing::trace!(target: AUDIT, "{}", text()),
     }
 }
 

@@ -15,7 +15,7 @@ use super::core::{Answer, Busy, Core, Request};
 use super::envelope::{self, Forwarded};
 use super::frame::{self, HeaderStart};
 use super::{answers, describe_cluster, permissions};
-use crate::controller::authorize::{Asker, Resource};
+use crate::controller::authorize::{Asker, Audit, Resource};
 use crate::controller::configs::describe;
 use crate::controller::{self, Settings, scram, tokens};
 use crate::raft;
@@ -356,8 +356,10 @@ impl Dispatch {
                     listener: peer.listener.to_string(),
                     ..controller::Context::default()
                 };
-                // `authorizer.class.name` is refused at start.
-                let allows = |_, _: Resource<'_>| true;
+                let allows = |operation, resource: Resource<'_>| {
+                    let question = (operation, resource);
+                    permissions::allows(question, ctx, &self.settings, &published, Audit::Both)
+                };
                 let (image, settings) = (&published.image, &self.settings);
                 let answer = tokens::describe(image, settings, version, &context, &request, allows);
                 asked.answer(|out| answer.encode(out, version))

@@ -26,10 +26,10 @@ pub(crate) enum Need {
 pub(crate) const fn need(key: i16) -> Option<Need> {
     let operation = match key {
         1 | 52 | 53 | 54 | 56 | 58 | 59 | 62 | 63 | 67 | 70 | 73 | 82 => Operation::ClusterAction,
-        29 | 46 | 55 => Operation::Describe,
+        29 | 46 | 50 | 55 => Operation::Describe,
         30 | 31 | 43 | 45 | 51 | 57 | 64 | 80 | 81 | 94 => Operation::Alter,
         49 => Operation::AlterConfigs,
-        19 | 20 | 32 | 33 | 37 | 38 | 39 | 40 | 44 => return Some(Need::Items),
+        19 | 20 | 32 | 33 | 37 | 38 | 39 | 40 | 41 | 44 => return Some(Need::Items),
         // DescribeCluster needs ALTER, after its checks of the metadata's level.
         60 => return Some(Need::Items),
         17 | API_VERSIONS_KEY | 36 => return Some(Need::Nothing),
