@@ -42,6 +42,8 @@ pub(crate) fn config(values: &Values, facts: Facts) -> Config {
         controller: controller(values),
         authorizer: authorizer::of(values),
         sockets: sockets(values),
+        create_topic_rules: facts.create_topic,
+        alter_config_rules: facts.alter_config,
         topic_defaults: topic_defaults::of(values),
         originals: values
             .texts()

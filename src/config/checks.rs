@@ -6,9 +6,11 @@ use std::collections::BTreeMap;
 use super::finding::{Finding, Severity};
 use super::listeners::{self, ProtocolMap, Written};
 use super::model::{Config, HostPort, Role, SecurityProtocol};
+use super::policies;
 use super::values::Values;
 use super::voters::{self, WILDCARD};
 use crate::types::NodeId;
+use crate::types::policy::{AlterConfigRules, CreateTopicRules};
 
 pub(crate) const LISTENERS: &str = "listeners";
 pub(crate) const ADVERTISED: &str = "advertised.listeners";
@@ -28,6 +30,8 @@ pub(crate) struct Facts {
     pub(crate) advertised: Vec<Written>,
     pub(crate) voters: BTreeMap<NodeId, HostPort>,
     pub(crate) servers: Vec<HostPort>,
+    pub(crate) create_topic: CreateTopicRules,
+    pub(crate) alter_config: AlterConfigRules,
 }
 
 /// Values under review and what was found.
@@ -59,6 +63,8 @@ impl<'a> Review<'a> {
         review.sockets();
         review.logs();
         review.brokers_own();
+        review.facts.create_topic = policies::create_topic(values.texts(), review.findings);
+        review.facts.alter_config = policies::alter_config(values.texts(), review.findings);
         review.advice();
         review.facts
     }

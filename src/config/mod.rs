@@ -18,6 +18,7 @@ mod limits;
 mod listeners;
 mod model;
 mod pairs;
+mod policies;
 mod properties;
 mod providers;
 mod topic_defaults;

@@ -6,6 +6,7 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 
 use crate::types::NodeId;
+use crate::types::policy::{AlterConfigRules, CreateTopicRules};
 
 /// A whole valid configuration. Every field has the key it comes from in its comment.
 #[derive(Clone, Debug, PartialEq)]
@@ -41,6 +42,10 @@ pub struct Config {
     pub authorizer: Option<Authorizer>,
     /// Sockets of all listeners.
     pub sockets: Sockets,
+    /// `kraftd.create.topic.policy.*`.
+    pub create_topic_rules: CreateTopicRules,
+    /// `kraftd.alter.config.policy.*`.
+    pub alter_config_rules: AlterConfigRules,
     /// Effective defaults of topic configs: topic key to value as text, from the server keys of
     /// this file (`log.retention.hours=1` gives `retention.ms` = `3600000`). Every topic key that
     /// has a server key is present.

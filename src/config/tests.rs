@@ -377,3 +377,52 @@ fn a_file_that_is_missing_or_malformed_is_named_with_its_line() {
     let malformed = load(&path, &[]).unwrap_err();
     assert!(texts(&malformed).contains("server.properties: line 2: "));
 }
+
+#[test]
+fn policies_are_given_as_rules() {
+    let create = "kraftd.create.topic.policy";
+    let alter = "kraftd.alter.config.policy";
+    let loaded = load_lines(&[
+        &format!("{create}.max.partitions=100"),
+        &format!("{create}.replication.factor.min=2"),
+        &format!("{create}.name.pattern=[a-z.]+"),
+        &format!("{alter}.allowed.keys=retention.ms, cleanup.policy"),
+        &format!("{alter}.range.retention.ms=3600000.."),
+        &format!("{alter}.resources=TOPIC,GROUP"),
+    ])
+    .unwrap();
+    let rules = &loaded.config.create_topic_rules;
+    assert_eq!(
+        (rules.partitions_max, rules.replication_min),
+        (Some(100), Some(2))
+    );
+    let rules = &loaded.config.alter_config_rules;
+    assert_eq!(rules.resources, [2, 32].into());
+    assert_eq!(rules.allowed_keys.as_ref().map_or(0, |keys| keys.len()), 2);
+    assert!(rules.ranges["retention.ms"].allows("3600000"));
+    for (line, words) in [
+        (format!("{create}.max.partitions=0"), "at least 1"),
+        (format!("{create}.name.pattern=("), "regular expression"),
+        (
+            format!("{create}.max.partition=5"),
+            "no key of kraftd has this name",
+        ),
+        (
+            format!("{alter}.resources=TOPICS"),
+            "must be a list of TOPIC",
+        ),
+        (format!("{alter}.range.retention.ms=2..1"), "minimum above"),
+        (format!("{alter}.range.=1..2"), "no key of kraftd"),
+        (
+            "create.topic.policy.class.name=com.example.Policy".to_owned(),
+            "give rules instead",
+        ),
+        (
+            "alter.config.policy.class.name=com.example.Policy".to_owned(),
+            "give rules instead",
+        ),
+    ] {
+        let text = texts(&load_lines(&[&line]).unwrap_err());
+        assert!(text.contains(words), "{line}: {text}");
+    }
+}

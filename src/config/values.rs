@@ -271,7 +271,7 @@ fn usage(key: &Key, default: bool) -> Option<(Severity, String, &'static str)> {
 fn unknown(name: &str, value: Option<String>) -> Option<Finding> {
     let (severity, rule, fix) = match keys::extra(name) {
         // The check of the authorizer tells when nothing reads it.
-        Some(Extra::Authorizer | Extra::Provider) => return None,
+        Some(Extra::Authorizer | Extra::Provider | Extra::Policy) => return None,
         Some(Extra::Plugin) => (Severity::Warning, "only brokers read it", "remove it"),
         Some(Extra::Legacy(fix)) => (Severity::Warning, "no release since 4.0 reads it", fix),
         Some(Extra::Kraftd) => (

@@ -152,6 +152,9 @@ fn create(
     } else {
         manual(view, topic)?
     };
+    let factor = partitions.first().map_or(0, NewPartition::replica_count);
+    let policies = &view.settings.policies;
+    policies.check_new_topic(name, partitions.len(), factor)?;
     let topic_id = soft.rng.uuid();
     let result = CreatableTopicResult::default()
         .with_name(topic.name.clone())

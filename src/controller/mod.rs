@@ -39,6 +39,7 @@ mod new_partitions;
 pub mod partition_change;
 pub mod periodic;
 pub mod placement;
+pub mod policies;
 mod producer_ids;
 pub mod quotas;
 #[cfg(test)]
@@ -108,6 +109,8 @@ pub struct Settings {
     pub tokens: tokens::TokenSettings,
     /// The rules of `authorizer.class.name`; `None` without an authorizer.
     pub authorizer: Option<authorize::AuthorizerRules>,
+    /// `kraftd.create.topic.policy.*` and `kraftd.alter.config.policy.*`.
+    pub policies: policies::Policies,
 }
 
 impl Default for Settings {
@@ -132,6 +135,7 @@ impl Default for Settings {
             quota_window_seconds: 1,
             tokens: tokens::TokenSettings::default(),
             authorizer: None,
+            policies: policies::Policies::default(),
         }
     }
 }

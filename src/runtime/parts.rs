@@ -6,6 +6,7 @@ use super::clock::Clock;
 use crate::config::{self, Config};
 use crate::controller::Settings;
 use crate::controller::authorize::AuthorizerRules;
+use crate::controller::policies::Policies;
 use crate::controller::register_controller::{self, Registration};
 use crate::controller::tokens::{TokenSecret, TokenSettings};
 use crate::image::Image;
@@ -229,6 +230,11 @@ fn settings(config: &Config, opened: &Opened) -> Settings {
             super_users: it.super_users.clone(),
             allow_everyone_if_no_acl_found: it.allow_everyone_if_no_acl_found,
         }),
+        policies: Policies::new(
+            config.create_topic_rules.clone(),
+            config.alter_config_rules.clone(),
+        )
+        .expect("the pattern was compiled when the configuration was checked"),
     }
 }
 

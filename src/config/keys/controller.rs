@@ -14,7 +14,10 @@ pub(super) static KEYS: &[Key] = &[
         "alter.config.policy.class.name",
         Kind::Class,
         Null,
-        Use::NotBuilt("policy classes are Java plugins, kraftd cannot load them"),
+        Use::NotBuilt(
+            "policy classes are Java plugins, which kraftd cannot load; the keys \
+             kraftd.alter.config.policy.* give rules instead",
+        ),
     ),
     Key::new(
         "authorizer.class.name",
@@ -178,7 +181,10 @@ pub(super) static KEYS: &[Key] = &[
         "create.topic.policy.class.name",
         Kind::Class,
         Null,
-        Use::NotBuilt("policy classes are Java plugins, kraftd cannot load them"),
+        Use::NotBuilt(
+            "policy classes are Java plugins, which kraftd cannot load; the keys \
+             kraftd.create.topic.policy.* give rules instead",
+        ),
     ),
     Key::new(
         "default.replication.factor",

@@ -203,6 +203,8 @@ pub enum Extra {
     Plugin,
     /// Known to 3.9 and gone in 4.0: what replaced it.
     Legacy(&'static str),
+    /// A rule of a policy.
+    Policy,
     /// A key of kraftd itself that no release of it reads yet.
     Kraftd,
 }
@@ -241,6 +243,7 @@ pub fn extra(name: &str) -> Option<Extra> {
         _ if name.starts_with("rlmm.config.") || name.starts_with("rsm.config.") => {
             return Some(Extra::Plugin);
         }
+        _ if super::policies::knows(name) => return Some(Extra::Policy),
         _ if name.starts_with("kraftd.") => return Some(Extra::Kraftd),
         _ => return None,
     };

@@ -106,6 +106,8 @@ fn no_other_name_is_a_key_of_the_table() {
         "zookeeper.connect",
         "config.providers.env.class",
         "kraftd.x",
+        "kraftd.create.topic.policy.max.partitions",
+        "kraftd.alter.config.policy.range.retention.ms",
     ] {
         assert!(find(name).is_none());
         assert!(extra(name).is_some(), "{name}");

@@ -81,8 +81,7 @@ pub(super) fn each<'a, C: 'a>(
     Ok(Altered { records, outcomes })
 }
 
-/// A key's new value; `None` deletes it.
-pub(super) type Change = (String, Option<String>);
+pub(super) use super::ConfigChange as Change;
 
 /// Java's type ids that a request may name and a controller stores.
 pub(super) fn is_stored(kind: i8) -> bool {
@@ -128,10 +127,10 @@ pub(super) fn check(
         after.remove(key);
     }
     check_values(view, resource, &after)?;
-    if new {
-        return Ok(());
+    if !new {
+        check_exists(view, resource)?;
     }
-    check_exists(view, resource)
+    view.settings.policies.check_change(resource, changes)
 }
 
 /// Refuses a value that is too long to be stored.

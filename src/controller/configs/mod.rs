@@ -16,3 +16,6 @@ pub mod server_keys;
 #[cfg(test)]
 mod tests;
 pub mod topic;
+
+/// A key's new value; `None` deletes it.
+pub(super) type ConfigChange = (String, Option<String>);
