@@ -171,6 +171,11 @@ fn brokers_requests_good_and_bad_are_answered_as_javas_controller_answers() {
 }
 
 #[test]
+fn elections_and_reassignments_are_answered_as_javas_controller_answers() {
+    compare("elections.tsv");
+}
+
+#[test]
 fn raft_requests_good_and_bad_are_answered_as_javas_controller_answers() {
     compare("raft-requests.tsv");
 }

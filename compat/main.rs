@@ -9,6 +9,7 @@ mod bad_input;
 mod bad_starts;
 mod directory;
 mod dump_log;
+mod failures;
 mod harness;
 mod levels;
 mod life;

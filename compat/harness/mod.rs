@@ -12,7 +12,7 @@ mod wait;
 
 pub(crate) use cluster::{Broker, CLUSTER_ID, Controller, Kind, Release, Setup, kraftd};
 pub(crate) use driver::Driver;
-pub(crate) use java::run_java;
-pub(crate) use process::{Ended, now, run};
+pub(crate) use java::{Java, run_java};
+pub(crate) use process::{Ended, Server, now, run};
 pub(crate) use quorum::{Quorum, Voters};
-pub(crate) use wait::until;
+pub(crate) use wait::{free_port, until};

@@ -42,6 +42,7 @@ final class Jobs implements AutoCloseable {
     void run(String job, List<String> args) throws Exception {
         switch (job) {
             case "create" -> create(args.get(0), args.get(1), Integer.parseInt(args.get(2)), args);
+            case "create-assigned", "partitions", "reassign" -> new Partitions(admin(args.get(0)), say).run(job, args);
             case "create-series" -> createSeries(args.get(0), args.get(1), Integer.parseInt(args.get(2)));
             case "grow" -> admin(args.get(0)).createPartitions(Map.of(args.get(1),
                 NewPartitions.increaseTo(Integer.parseInt(args.get(2))))).all().get();

@@ -3,7 +3,9 @@ package kraftd.compat;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.List;
+import java.util.Map;
 import java.util.concurrent.TimeUnit;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
@@ -12,12 +14,18 @@ import java.util.regex.Pattern;
  * Sends each request of a table of cases to one node and writes the table again with the answers.
  * Columns: case, API, version, request, answer, request bytes, answer bytes. The first four are the
  * input; lines starting with '#' are kept. "{epoch}" in a request stands for the broker epoch that
- * was answered last, {topic} for the last topic id.
+ * was answered last, {topic} for the last topic id; "{epoch:5}" and {topic:NAME} for those of broker
+ * 5 and of the topic of that name.
  */
 public final class Replay {
     private static final Pattern EPOCH = Pattern.compile("\"brokerEpoch\":(\\d+)");
     private static final Pattern TOPIC = Pattern.compile("\"topicId\":\"([^\"]+)\"");
 
+    private static final Pattern BROKER = Pattern.compile("\"brokerId\":(\\d+)");
+    private static final Pattern NAMED =
+        Pattern.compile("\"name\":\"([^\"]+)\",\"topicId\":\"([^\"]+)\"");
+
+    private static final Map<String, String> known = new HashMap<>();
     private static String epoch = "-1";
     private static String topic = "AAAAAAAAAAAAAAAAAAAAAA";
 
@@ -25,10 +33,18 @@ public final class Replay {
 
     private Replay() {}
 
-    private static void remember(String json) {
+    private static void remember(String request, String json) {
         Matcher epochs = EPOCH.matcher(json);
         if (epochs.find()) {
             epoch = epochs.group(1);
+            Matcher broker = BROKER.matcher(request);
+            if (broker.find()) {
+                known.put("\"{epoch:" + broker.group(1) + "}\"", epoch);
+            }
+        }
+        Matcher named = NAMED.matcher(json);
+        while (named.find()) {
+            known.put("{topic:" + named.group(1) + "}", named.group(2));
         }
         Matcher topics = TOPIC.matcher(json);
         if (json.contains("\"numPartitions\"") && topics.find()) {
@@ -57,9 +73,12 @@ public final class Replay {
         long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(30);
         while (true) {
             try (Wire wire = new Wire(host, port)) {
-                Wire.Exchange exchange = wire.call(cells[1], Short.parseShort(cells[2]),
-                    cells[3].replace("\"{epoch}\"", epoch).replace("{topic}", topic));
-                remember(exchange.json());
+                String request = cells[3].replace("\"{epoch}\"", epoch).replace("{topic}", topic);
+                for (Map.Entry<String, String> each : known.entrySet()) {
+                    request = request.replace(each.getKey(), each.getValue());
+                }
+                Wire.Exchange exchange = wire.call(cells[1], Short.parseShort(cells[2]), request);
+                remember(request, exchange.json());
                 boolean asked = !resigned || System.nanoTime() > end;
                 if (asked || !exchange.json().contains("\"errorCode\":41")) {
                     resigned = exchange.json().contains("\"errorCode\":-1");
