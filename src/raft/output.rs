@@ -244,6 +244,23 @@ pub enum Response {
     UpdateVoter(UpdateVoterResponse),
 }
 
+impl Response {
+    /// Whether it says that the one who was asked does not lead: NOT_LEADER_OR_FOLLOWER in an
+    /// answer to a request that brokers forward for admin clients (KIP-595, KIP-853).
+    #[must_use]
+    pub fn is_of_no_leader(&self) -> bool {
+        let no_leader = ErrorCode::NotLeaderOrFollower;
+        match self {
+            Self::DescribeQuorum(response) => {
+                matches!(response.error, RaftError::Top(code) | RaftError::Partition(code)
+                    if code == no_leader)
+            }
+            Self::AddVoter(response) | Self::RemoveVoter(response) => response.error == no_leader,
+            _ => false,
+        }
+    }
+}
+
 /// AddRaftVoter and RemoveRaftVoter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChangeVoterResponse {

@@ -175,6 +175,11 @@ impl Asked {
     fn finish(&self, answer: Answer) -> Bytes {
         match answer {
             Answer::Controller(Err(error)) => self.refuse(&error),
+            // A broker turns away from a controller that stopped leading only for the envelope's
+            // own code: told by the answer inside, it would come back here for ever.
+            Answer::Raft(response) if self.envelope.is_some() && response.is_of_no_leader() => {
+                self.refuse(&ErrorCode::NotController.into())
+            }
             answer => self.answer(|out| answers::encode(answer, self.version, out)),
         }
     }

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use kafka_protocol::messages as m;
-use kafka_protocol::protocol::Decodable;
+use kafka_protocol::protocol::{Decodable, StrBytes};
 
 use super::tests::{delete, encoded, frame, harness, later, recorded_image};
 use super::*;
@@ -53,6 +53,46 @@ async fn not_controller_inside_is_told_by_the_envelope() {
     reply.send(Answer::Controller(Err(error))).unwrap();
     let response = opened(&later(started).await);
     assert_eq!((response.error_code, response.response_data), (41, None));
+}
+
+/// Removes itself as a leader, and a broker goes on asking it: inside, Java's answer would keep the
+/// broker there. Without an envelope it is the answer.
+#[tokio::test]
+async fn an_answer_of_no_leader_inside_is_told_by_the_envelope() {
+    let mut at = harness(recorded_image());
+    let partition = m::describe_quorum_request::PartitionData::default();
+    let topic = m::describe_quorum_request::TopicData::default()
+        .with_topic_name(m::TopicName(StrBytes::from_static_str(
+            "__cluster_metadata",
+        )))
+        .with_partitions(vec![partition]);
+    let asks = m::DescribeQuorumRequest::default().with_topics(vec![topic]);
+    let bare = frame(55, 2, 9, &encoded(&asks, 2));
+    let nobody = || {
+        Answer::Raft(raft::Response::DescribeQuorum(
+            raft::DescribeQuorumResponse {
+                error: raft::RaftError::Partition(ErrorCode::NotLeaderOrFollower),
+                message: None,
+                hint: raft::LeaderHint::default(),
+                high_watermark: -1,
+                voters: Vec::new(),
+                observers: Vec::new(),
+                nodes: Vec::new(),
+            },
+        ))
+    };
+    let started = at.start(envelope(Some(ANONYMOUS), &[127, 0, 0, 1], bare.clone()));
+    let (_, reply) = at.asked();
+    reply.send(nobody()).unwrap();
+    let response = opened(&later(started).await);
+    assert_eq!((response.error_code, response.response_data), (41, None));
+
+    let started = at.start(bare);
+    let (_, reply) = at.asked();
+    reply.send(nobody()).unwrap();
+    let answer = later(started).await;
+    let answer = m::DescribeQuorumResponse::decode(&mut answer.slice(9..), 2).unwrap();
+    assert_eq!(answer.topics[0].partitions[0].error_code, 6);
 }
 
 #[tokio::test]
