@@ -34,6 +34,8 @@ pub use model::{
     Secret, SecurityProtocol, Snapshots, Sockets,
 };
 
+pub(crate) use limits::overrides as per_ip_overrides;
+
 use properties::Charset;
 use providers::Environment;
 

@@ -10,20 +10,30 @@ use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::Notify;
 use tokio::time::Instant;
 
 /// Creation rates may be used up this far in advance.
 const RATE_WINDOW: Duration = Duration::from_secs(1);
 
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// The limits that all listeners share.
 #[derive(Debug)]
 pub(crate) struct Limits {
-    slots: Arc<Semaphore>,
-    per_ip_max: u32,
-    per_ip_overrides: HashMap<IpAddr, u32>,
-    by_ip: Mutex<HashMap<IpAddr, u32>>,
-    rate: Rate,
+    pub(crate) slots: Arc<Slots>,
+    pub(crate) rate: Rate,
+    by_ip: Mutex<ByIp>,
+}
+
+/// Connections of single addresses.
+#[derive(Debug)]
+struct ByIp {
+    max: u32,
+    overrides: HashMap<IpAddr, u32>,
+    counts: HashMap<IpAddr, u32>,
 }
 
 /// One connection's place; given back when it is dropped.
@@ -31,13 +41,63 @@ pub(crate) struct Limits {
 pub(crate) struct Place {
     limits: Arc<Limits>,
     ip: IpAddr,
-    _slots: [OwnedSemaphorePermit; 2],
+    _slots: [Slot; 2],
 }
 
-/// `max.connections` as a number of permits.
-pub(crate) fn slots(connections_max: u32) -> Arc<Semaphore> {
-    let permits = usize::try_from(connections_max).unwrap_or(usize::MAX);
-    Arc::new(Semaphore::new(permits.min(Semaphore::MAX_PERMITS)))
+/// `max.connections`, of the process or of a listener. It can be changed at any time; connections
+/// above a lowered limit stay until they end by themselves.
+#[derive(Debug)]
+pub(crate) struct Slots {
+    /// How many are taken, and of how many.
+    taken: Mutex<(u32, u32)>,
+    freed: Notify,
+}
+
+/// One of [`Slots`], given back when it is dropped.
+#[derive(Debug)]
+pub(crate) struct Slot(Arc<Slots>);
+
+impl Slots {
+    pub(crate) fn new(max: u32) -> Arc<Self> {
+        Arc::new(Self {
+            taken: Mutex::new((0, max)),
+            freed: Notify::new(),
+        })
+    }
+
+    /// Changes the limit.
+    pub(crate) fn set(&self, max: u32) {
+        locked(&self.taken).1 = max;
+        self.freed.notify_one();
+    }
+
+    /// Waits for a place.
+    pub(crate) async fn take(self: &Arc<Self>) -> Slot {
+        loop {
+            let freed = self.freed.notified();
+            {
+                let mut taken = locked(&self.taken);
+                if taken.0 < taken.1 {
+                    taken.0 += 1;
+                    if taken.0 < taken.1 {
+                        // There is more: whoever waits beside this one finds it.
+                        self.freed.notify_one();
+                    }
+                    return Slot(Arc::clone(self));
+                }
+            }
+            freed.await;
+        }
+    }
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        let mut taken = locked(&self.0.taken);
+        taken.0 = taken.0.saturating_sub(1);
+        drop(taken);
+        self.0.freed.notify_one();
+    }
 }
 
 impl Limits {
@@ -48,18 +108,21 @@ impl Limits {
         rate_max: u32,
     ) -> Self {
         Self {
-            slots: slots(connections_max),
-            per_ip_max,
-            per_ip_overrides,
-            by_ip: Mutex::new(HashMap::new()),
+            slots: Slots::new(connections_max),
             rate: Rate::new(rate_max),
+            by_ip: Mutex::new(ByIp {
+                max: per_ip_max,
+                overrides: per_ip_overrides,
+                counts: HashMap::new(),
+            }),
         }
     }
 
-    /// Waits for a place in the process.
-    pub(crate) async fn slot(&self) -> OwnedSemaphorePermit {
-        let permit = Arc::clone(&self.slots).acquire_owned().await;
-        permit.expect("the semaphore is never closed")
+    /// Changes the limits of single addresses.
+    pub(crate) fn set_by_ip(&self, max: u32, overrides: HashMap<IpAddr, u32>) {
+        let mut by_ip = locked(&self.by_ip);
+        by_ip.max = max;
+        by_ip.overrides = overrides;
     }
 
     /// Takes one connection of the rate and tells how long the next one has to wait.
@@ -68,19 +131,15 @@ impl Limits {
     }
 
     /// Counts a connection of `ip`, or `None` when that address has its share.
-    pub(crate) fn enter(
-        self: &Arc<Self>,
-        ip: IpAddr,
-        slots: [OwnedSemaphorePermit; 2],
-    ) -> Option<Place> {
+    pub(crate) fn enter(self: &Arc<Self>, ip: IpAddr, slots: [Slot; 2]) -> Option<Place> {
         let ip = ip.to_canonical();
-        let max = *self.per_ip_overrides.get(&ip).unwrap_or(&self.per_ip_max);
-        let mut by_ip = self.lock();
-        let count = by_ip.get(&ip).copied().unwrap_or(0);
+        let mut by_ip = locked(&self.by_ip);
+        let max = *by_ip.overrides.get(&ip).unwrap_or(&by_ip.max);
+        let count = by_ip.counts.get(&ip).copied().unwrap_or(0);
         if count >= max {
             return None;
         }
-        by_ip.insert(ip, count + 1);
+        by_ip.counts.insert(ip, count + 1);
         drop(by_ip);
         Some(Place {
             limits: Arc::clone(self),
@@ -88,51 +147,58 @@ impl Limits {
             _slots: slots,
         })
     }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<IpAddr, u32>> {
-        self.by_ip.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
-        let mut by_ip = self.limits.lock();
-        let left = by_ip
+        let counts = &mut locked(&self.limits.by_ip).counts;
+        let left = counts
             .get(&self.ip)
             .map_or(0, |count| count.saturating_sub(1));
         if left == 0 {
-            by_ip.remove(&self.ip);
+            counts.remove(&self.ip);
         } else {
-            by_ip.insert(self.ip, left);
+            counts.insert(self.ip, left);
         }
     }
 }
 
 /// New connections a second.
 #[derive(Debug)]
-pub(crate) struct Rate {
+pub(crate) struct Rate(Mutex<Paid>);
+
+#[derive(Debug)]
+struct Paid {
     per_second: u32,
     /// When the connections taken so far are paid for.
-    paid: Mutex<Option<Instant>>,
+    until: Option<Instant>,
 }
 
 impl Rate {
     pub(crate) const fn new(per_second: u32) -> Self {
-        Self {
+        Self(Mutex::new(Paid {
             per_second,
-            paid: Mutex::new(None),
-        }
+            until: None,
+        }))
+    }
+
+    /// Changes the rate; what was taken at the old one is forgotten.
+    pub(crate) fn set(&self, per_second: u32) {
+        *locked(&self.0) = Paid {
+            per_second,
+            until: None,
+        };
     }
 
     /// Takes one connection and tells how long the next one has to wait.
     pub(crate) fn take(&self, now: Instant) -> Duration {
-        if self.per_second == 0 {
+        let mut paid = locked(&self.0);
+        if paid.per_second == 0 {
             return RATE_WINDOW;
         }
-        let price = RATE_WINDOW / self.per_second;
-        let mut paid = self.paid.lock().unwrap_or_else(PoisonError::into_inner);
-        let until = paid.map_or(now, |paid| paid.max(now)) + price;
-        *paid = Some(until);
+        let price = RATE_WINDOW / paid.per_second;
+        let until = paid.until.map_or(now, |until| until.max(now)) + price;
+        paid.until = Some(until);
         until
             .saturating_duration_since(now)
             .saturating_sub(RATE_WINDOW - price)
@@ -147,16 +213,15 @@ mod tests {
         IpAddr::from([10, 0, 0, last])
     }
 
-    async fn pair(limits: &Limits, listener: &Arc<Semaphore>) -> [OwnedSemaphorePermit; 2] {
-        let own = Arc::clone(listener).acquire_owned().await.unwrap();
-        [limits.slot().await, own]
+    async fn pair(limits: &Limits, listener: &Arc<Slots>) -> [Slot; 2] {
+        [limits.slots.take().await, listener.take().await]
     }
 
     #[tokio::test]
     async fn an_address_has_its_share_and_gets_it_back() {
         let overrides = HashMap::from([(address(2), 1)]);
         let limits = Arc::new(Limits::new(100, 2, overrides, u32::MAX));
-        let listener = slots(100);
+        let listener = Slots::new(100);
         let mut places = Vec::new();
         for (last, enters) in [(1, true), (1, true), (1, false), (2, true), (2, false)] {
             let slots = pair(&limits, &listener).await;
@@ -167,14 +232,14 @@ mod tests {
         places.clear();
         let slots = pair(&limits, &listener).await;
         assert!(limits.enter(address(2), slots).is_some());
-        assert!(limits.lock().is_empty());
-        assert_eq!(limits.slots.available_permits(), 100);
+        assert!(locked(&limits.by_ip).counts.is_empty());
+        assert_eq!(*locked(&limits.slots.taken), (0, 100));
     }
 
     #[tokio::test]
     async fn a_mapped_address_counts_as_the_plain_one() {
         let limits = Arc::new(Limits::new(100, 1, HashMap::new(), u32::MAX));
-        let listener = slots(100);
+        let listener = Slots::new(100);
         let mapped: IpAddr = "::ffff:10.0.0.1".parse().unwrap();
         let first = limits.enter(address(1), pair(&limits, &listener).await);
         assert!(first.is_some());
@@ -200,5 +265,31 @@ mod tests {
         let now = Instant::now();
         let rate = Rate::new(i32::MAX as u32);
         assert!((0..1000).all(|_| rate.take(now) == Duration::ZERO));
+    }
+
+    #[tokio::test]
+    async fn limits_are_changed_while_connections_are_open() {
+        let limits = Arc::new(Limits::new(2, 10, HashMap::new(), u32::MAX));
+        let listener = Slots::new(100);
+        let first = pair(&limits, &listener).await;
+        let second = pair(&limits, &listener).await;
+        let waiting = |limits: &Arc<Limits>| {
+            let slots = Arc::clone(&limits.slots);
+            async move { tokio::time::timeout(Duration::from_millis(50), slots.take()).await }
+        };
+        assert!(waiting(&limits).await.is_err());
+        limits.slots.set(1);
+        drop(first);
+        assert!(
+            waiting(&limits).await.is_err(),
+            "one is still open, and one may be"
+        );
+        limits.slots.set(3);
+        let (one, two) = tokio::join!(waiting(&limits), waiting(&limits));
+        assert!(one.is_ok() && two.is_ok());
+        limits.set_by_ip(0, HashMap::from([(address(2), 1)]));
+        assert!(limits.enter(address(1), second).is_none());
+        let rest = [limits.slots.take().await, listener.take().await];
+        assert!(limits.enter(address(2), rest).is_some());
     }
 }

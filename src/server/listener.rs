@@ -7,13 +7,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use tokio::net::{TcpListener, TcpSocket, TcpStream, lookup_host};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::sync::watch;
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::Instant;
 
 use super::complaints::Complaints;
 use super::connection::{self, Bounds, ClientInfo, Closing, Peer, Service};
-use super::limits::{Limits, Place, Rate, slots};
+use super::limits::{Limits, Place, Rate, Slot, Slots};
 use crate::config;
 
 /// How long to wait after the system refused a connection (no file descriptors, mostly).
@@ -40,8 +40,10 @@ pub(crate) struct Bound {
     pub(crate) name: Arc<str>,
     pub(crate) address: SocketAddr,
     socket: TcpListener,
-    slots: Arc<Semaphore>,
-    rate: Rate,
+    pub(crate) slots: Arc<Slots>,
+    pub(crate) rate: Arc<Rate>,
+    /// The file's limit of connections and of their rate.
+    pub(crate) initial: (u32, u32),
 }
 
 /// What the tasks of all listeners share.
@@ -80,8 +82,9 @@ pub(crate) async fn bind(
         name: Arc::from(endpoint.name.as_str()),
         address: socket.local_addr()?,
         socket,
-        slots: slots(listener.connections_max),
-        rate: Rate::new(listener.connection_rate_max),
+        slots: Slots::new(listener.connections_max),
+        rate: Arc::new(Rate::new(listener.connection_rate_max)),
+        initial: (listener.connections_max, listener.connection_rate_max),
     })
 }
 
@@ -174,14 +177,13 @@ async fn accept(
     bound: &Bound,
     limits: &Limits,
     not_before: Instant,
-) -> io::Result<(TcpStream, SocketAddr, [OwnedSemaphorePermit; 2])> {
+) -> io::Result<(TcpStream, SocketAddr, [Slot; 2])> {
     // A timer that is due still costs a millisecond.
     if not_before > Instant::now() {
         tokio::time::sleep_until(not_before).await;
     }
-    let own = Arc::clone(&bound.slots).acquire_owned().await;
-    let own = own.expect("the semaphore is never closed");
-    let slots = [limits.slot().await, own];
+    let own = bound.slots.take().await;
+    let slots = [limits.slots.take().await, own];
     let (stream, address) = bound.socket.accept().await?;
     let plain = SocketAddr::new(address.ip().to_canonical(), address.port());
     Ok((stream, plain, slots))
@@ -192,7 +194,7 @@ fn take<S: Service>(
     shared: &Arc<Shared<S>>,
     stream: TcpStream,
     address: SocketAddr,
-    slots: [OwnedSemaphorePermit; 2],
+    slots: [Slot; 2],
     tasks: &mut JoinSet<()>,
     stop: &watch::Receiver<bool>,
 ) {

@@ -25,6 +25,7 @@ pub mod core;
 mod describe_cluster;
 mod dispatch;
 mod envelope;
+mod follow_limits;
 mod frame;
 mod limits;
 mod listener;
@@ -50,6 +51,7 @@ use self::complaints::Complaints;
 use self::connection::Bounds;
 use self::core::Core;
 use self::dispatch::Dispatch;
+use self::follow_limits::Followed;
 use self::limits::Limits;
 use self::listener::{Bound, Shared};
 use crate::config;
@@ -154,6 +156,8 @@ impl Listening {
         });
         let (stop, stopped) = watch::channel(false);
         let mut tasks = JoinSet::new();
+        let followed = Followed::new(&shared, &self.bound, sockets);
+        tasks.spawn(followed.run(stopped.clone()));
         for bound in self.bound {
             tracing::info!("listener {} serves on {}", bound.name, bound.address);
             tasks.spawn(listener::run(bound, Arc::clone(&shared), stopped.clone()));
