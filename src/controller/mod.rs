@@ -25,6 +25,8 @@ mod create_topics;
 mod delete_topics;
 mod elect_leaders;
 mod elections;
+#[cfg(test)]
+mod elections_log_tests;
 mod endpoints;
 pub mod features;
 mod handover;
