@@ -80,7 +80,7 @@ quorum: cargo java ## quorums of kraftd and Java controllers: every fault with e
 	QUORUM=full cargo test --test compat -- --test-threads=1 --nocapture quorum::
 
 .PHONY: bench
-bench: cargo java ## beside Java's controller, in one run (WHAT="idle start create scale failover quorum-create", SCALE=partitions)
+bench: cargo java ## beside Java's controller, in one run (WHAT="idle start create scale failover quorum-create fencing heartbeats creates", SCALE=partitions)
 	cargo build --release --bin kraftd --example generate
 	@compat/bench.sh
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Memory, start, CreateTopics and large clusters: kraftd beside Java's controller, in one run.
-#   WHAT="idle start create scale"      which measures; also failover, quorum-create (3 voters)
+#   WHAT="idle start create scale"      which measures; also failover, quorum-create (3 voters),
+#                           fencing, heartbeats, creates (1 and 3 voters)
 #   SCALE="10000 100000 1000000"        partitions of the large clusters; without it failover runs
 #                           on an empty one
 #   REPEATS=3               starts of each controller; figures are medians
@@ -9,6 +10,7 @@
 #   MAKES="kraftd java"     whose failover and quorum-create are measured
 #   ROUNDS=20               how often each leader is lost
 #   TOPICS=10000            topics that 64 clients create
+#   SECONDS_EACH=10         how long each load of heartbeats and creates is watched
 #   RECORD=1                adds the figures to compat/bench.tsv, with the commit and the machine
 #   KEEP=1                  keeps the servers' directories and logs
 #   WORK=dir                scratch, on the disk that is to be measured (target/bench)
@@ -34,11 +36,12 @@ trap 'exit 143' TERM
 javac -nowarn -d "$work/classes" -cp "$jars/*" compat/bench/*.java
 load_before=$(cut -d' ' -f1 /proc/loadavg)
 # shellcheck disable=SC2086 # the measures are words
-java -Xmx256m -XX:+UseSerialGC -Dorg.slf4j.simpleLogger.defaultLogLevel=error \
+java -Xmx512m -XX:+UseSerialGC -Dorg.slf4j.simpleLogger.defaultLogLevel=error \
   "-Dlog4j2.configurationFile=$PWD/compat/java/conf/log4j2-tools.properties" \
   "-Drepeats=${REPEATS:-3}" "-Didle.seconds=${IDLE_SECONDS:-20}" "-Dcreates=${CREATES:-500}" \
   "-Dscale=${SCALE:-10000 100000 1000000}" "-Dfailover.scale=${SCALE:-}" \
-  "-Drounds=${ROUNDS:-20}" "-Dtopics=${TOPICS:-10000}" "-Dmakes=${MAKES:-kraftd java}" \
+  "-Dfencing.scale=${SCALE:-100000 1000000}" \
+  "-Drounds=${ROUNDS:-20}" "-Dtopics=${TOPICS:-10000}" "-Dseconds=${SECONDS_EACH:-10}" "-Dmakes=${MAKES:-kraftd java}" \
   "-Dkeep=${KEEP:+true}" -cp "$work/classes:$jars/*" kraftd.bench.Bench \
   "$kraftd" "$generate" "$jars" "$PWD/compat/java/conf" "$work" "$work/rows.tsv" \
   ${WHAT:-idle start create scale}

@@ -17,7 +17,8 @@ import java.util.concurrent.TimeUnit;
  *
  * <p>Arguments: the kraftd binary, the generator of large clusters, the folder of Kafka's jars, the
  * folder of the logging configurations, a folder for scratch on the disk that counts, a file for the
- * rows, and words of {@code idle start create scale failover quorum-create}.
+ * rows, and words of {@code idle start create scale failover quorum-create fencing
+ * heartbeats creates}.
  */
 public final class Bench {
     private static final int REPEATS = Integer.getInteger("repeats", 3);
@@ -45,8 +46,12 @@ public final class Bench {
                 case "scale" -> new Scale(bench.paths, REPEATS).run(bench.rows);
                 case "failover" -> new Failover(bench.paths).run(bench.rows);
                 case "quorum-create" -> new QuorumCreate(bench.paths).run(bench.rows);
+                case "fencing" -> new Fencing(bench.paths, REPEATS).run(bench.rows);
+                case "heartbeats" -> new ManyBrokers(bench.paths).run(bench.rows);
+                case "creates" -> new Creates(bench.paths).run(bench.rows);
                 default -> throw new IllegalArgumentException(measure
-                    + " is no measure: idle, start, create, scale, failover, quorum-create");
+                    + " is no measure: idle, start, create, scale, failover, quorum-create, fencing,"
+                    + " heartbeats, creates");
             }
             // What was measured is kept, whatever happens to the next measure.
             Files.write(rows, bench.rows.stream().map(Row::tsv).toList());

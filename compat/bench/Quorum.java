@@ -9,7 +9,7 @@ import java.util.concurrent.TimeUnit;
 import org.apache.kafka.common.Uuid;
 import org.apache.kafka.common.message.DescribeQuorumResponseData;
 
-/** Three voters of one make with default settings in a directory of their own. Closing ends them. */
+/** Voters (three, if nothing is said) of one make with default settings in a directory of their own. Closing ends them. */
 final class Quorum implements AutoCloseable {
     static final int VOTERS = 3;
     /** How far behind the leader a voter may be that has caught up: the log never stands still. */
@@ -19,30 +19,40 @@ final class Quorum implements AutoCloseable {
     private final Servers.Make make;
     private final String heap;
     private final Path dir;
-    private final int[] ports = new int[VOTERS];
-    private final Process[] running = new Process[VOTERS];
+    private final int voters;
+    private final int[] ports;
+    private final Process[] running;
     private final List<Process> all = new ArrayList<>();
     private final Thread hook;
 
     /** Formatted by kraftd for both makes, filled with so many partitions, and not started. */
     Quorum(Servers.Paths paths, Servers.Make make, int partitions, String... more)
             throws Exception {
+        this(paths, make, VOTERS, partitions, more);
+    }
+
+    /** So many voters. */
+    Quorum(Servers.Paths paths, Servers.Make make, int count, int partitions, String... more)
+            throws Exception {
+        voters = count;
+        ports = new int[count];
+        running = new Process[count];
         this.paths = paths;
         this.make = make;
         heap = partitions == 0 ? "512m" : "1g";
         dir = Files.createTempDirectory(paths.work(), make.name().toLowerCase() + "-quorum");
         hook = new Thread(() -> Servers.remove(dir, all));
         Runtime.getRuntime().addShutdownHook(hook);
-        StringBuilder voters = new StringBuilder();
+        StringBuilder initial = new StringBuilder();
         StringBuilder bootstrap = new StringBuilder();
-        for (int node = 0; node < VOTERS; node++) {
+        for (int node = 0; node < voters; node++) {
             ports[node] = Servers.freePort();
             String comma = node == 0 ? "" : ",";
-            voters.append(comma).append(node + 1).append("@localhost:").append(ports[node])
+            initial.append(comma).append(node + 1).append("@localhost:").append(ports[node])
                 .append(':').append(Uuid.randomUuid());
             bootstrap.append(comma).append("localhost:").append(ports[node]);
         }
-        for (int node = 0; node < VOTERS; node++) {
+        for (int node = 0; node < voters; node++) {
             List<String> lines = new ArrayList<>(List.of("process.roles=controller",
                 "node.id=" + (node + 1), "controller.listener.names=CONTROLLER",
                 "listeners=CONTROLLER://localhost:" + ports[node],
@@ -52,7 +62,7 @@ final class Quorum implements AutoCloseable {
             Path log = dir.resolve("format.log");
             Servers.run(log, List.of(paths.kraftd().toString(), "format", "-c",
                 config(node).toString(), "-t", Servers.CLUSTER, "--initial-controllers",
-                voters.toString()));
+                initial.toString()));
             if (partitions > 0) {
                 Servers.run(log, List.of(paths.generate().toString(), data(node).toString(),
                     Integer.toString(partitions)));
@@ -97,7 +107,7 @@ final class Quorum implements AutoCloseable {
 
     /** Starts all; all have caught up when this returns. */
     void startAll() throws Exception {
-        for (int node = 0; node < VOTERS; node++) {
+        for (int node = 0; node < voters; node++) {
             start(node);
         }
         awaitCaughtUp();
@@ -113,7 +123,7 @@ final class Quorum implements AutoCloseable {
 
     /** Who leads now; -1 when nobody does. */
     int leader() {
-        for (int node = 0; node < VOTERS; node++) {
+        for (int node = 0; node < voters; node++) {
             if (described(node) != null) {
                 return node;
             }
@@ -133,7 +143,7 @@ final class Quorum implements AutoCloseable {
     void awaitCaughtUp() throws Exception {
         long end = System.nanoTime() + TimeUnit.MINUTES.toNanos(Servers.PATIENCE_MINUTES);
         while (!caughtUp()) {
-            for (int node = 0; node < VOTERS; node++) {
+            for (int node = 0; node < voters; node++) {
                 if (!running[node].isAlive()) {
                     throw new IllegalStateException(make + " node " + (node + 1) + " ended:\n"
                         + Files.readString(dir.resolve("controller-" + (node + 1) + ".log")));
@@ -153,7 +163,7 @@ final class Quorum implements AutoCloseable {
         }
         var quorum = described(leader);
         if (quorum == null || quorum.highWatermark() <= 0
-                || quorum.currentVoters().size() != VOTERS) {
+                || quorum.currentVoters().size() != voters) {
             return false;
         }
         long now = System.currentTimeMillis();

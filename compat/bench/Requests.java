@@ -45,18 +45,27 @@ final class Requests {
 
     static void createTopic(Connection connection, String name, int partitions, int replicas)
             throws IOException {
+        createTopics(connection, name, 1, partitions, replicas);
+    }
+
+    /** So many topics at once, whose names begin with this one. */
+    static void createTopics(Connection connection, String name, int topics, int partitions,
+            int replicas) throws IOException {
         CreateTopicsRequestData request = new CreateTopicsRequestData().setTimeoutMs(60_000);
-        request.topics().add(new CreateTopicsRequestData.CreatableTopic()
-            .setName(name).setNumPartitions(partitions).setReplicationFactor((short) replicas));
+        for (int i = 0; i < topics; i++) {
+            request.topics().add(new CreateTopicsRequestData.CreatableTopic()
+                .setName(i == 0 ? name : name + "-" + i).setNumPartitions(partitions)
+                .setReplicationFactor((short) replicas));
+        }
         var answer = (CreateTopicsResponseData) connection.call(request);
         answer.topics().forEach(topic -> check("CreateTopics", topic.errorCode()));
     }
 
     /**
      * Registers a broker that is only a name, so that topics have a place and no real broker shares
-     * the disk with the controller that is measured.
+     * the disk with the controller that is measured. Gives its epoch.
      */
-    static void addBroker(Connection connection, String clusterId, int id) throws IOException {
+    static long addBroker(Connection connection, String clusterId, int id) throws IOException {
         Uuid directory = Uuid.randomUuid();
         BrokerRegistrationRequestData request = new BrokerRegistrationRequestData()
             .setBrokerId(id).setClusterId(clusterId).setIncarnationId(Uuid.randomUuid())
@@ -75,6 +84,7 @@ final class Requests {
         if (!Boolean.FALSE.equals(heartbeat(connection, id, registered.brokerEpoch(), false))) {
             throw new IllegalStateException("the broker stays fenced");
         }
+        return registered.brokerEpoch();
     }
 
     /**

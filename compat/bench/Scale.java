@@ -33,7 +33,7 @@ final class Scale {
     private static final String[] SIZES =
         System.getProperty("scale", "10000 100000 1000000").trim().split("\\s+");
     /** Java's controller needs 3 GB for a million partitions. */
-    private static final int BIG = 500_000;
+    static final int BIG = 500_000;
     /** Bytes of records after which a snapshot is due: more than the generated log has. */
     private static final int SNAPSHOT_BYTES = 150_000;
     /** Partitions whose records are more than that. */
@@ -49,11 +49,16 @@ final class Scale {
     }
 
     /** Figures of one make at one size: all runs of each measure. */
-    private static final class Figures {
+    static final class Figures {
         private final Map<String, List<Double>> runs = new LinkedHashMap<>();
 
         void add(String measure, double value) {
             runs.computeIfAbsent(measure, it -> new ArrayList<>()).add(value);
+        }
+
+        @Override
+        public String toString() {
+            return runs.toString();
         }
 
         double median(String measure) {
@@ -107,6 +112,7 @@ final class Scale {
                 figures.add("peak", usage.peakMb());
                 figures.add("after", usage.residentMb());
                 try (Heartbeats heartbeats = new Heartbeats(servers.port)) {
+                    heartbeats.silence(Heartbeats.FENCED);
                     double idle = idle(heartbeats);
                     figures.add("idle.p99", idle);
                     snapshot(servers, controller, connection, heartbeats, idle, figures);
@@ -182,7 +188,7 @@ final class Scale {
             Figures java) {
         double millions = size / 1e6;
         boolean full = size >= 1_000_000;
-        String of = "scale." + (full ? size / 1_000_000 + "M" : size / 1_000 + "k") + ".";
+        String of = "scale." + name(size) + ".";
         Object[][] lines = {
             {"bare", "ms", number(300 * millions), ""},
             {"cpu", "ms", number(15 + 700 * millions), full ? "< Java / 50" : ""},
@@ -212,6 +218,11 @@ final class Scale {
 
     private static String number(double value) {
         return Long.toString(Math.round(value));
+    }
+
+    /** How a size is called in the rows. */
+    static String name(int size) {
+        return size >= 1_000_000 ? size / 1_000_000 + "M" : size / 1_000 + "k";
     }
 
     private static Path newest(Path dir) throws IOException {

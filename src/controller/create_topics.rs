@@ -5,15 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use indexmap::IndexMap;
 use kafka_protocol::messages::create_topics_request::{CreatableReplicaAssignment, CreatableTopic};
-use kafka_protocol::messages::create_topics_response::{
-    CreatableTopicConfigs, CreatableTopicResult,
-};
+use kafka_protocol::messages::create_topics_response::CreatableTopicResult;
 use kafka_protocol::messages::{CreateTopicsRequest, CreateTopicsResponse, TopicName};
 use kafka_protocol::protocol::StrBytes;
 
 use super::authorize::{self, Audit, Resource};
 use super::configs::incremental::{self, Operation};
-use super::configs::topic;
 use super::new_partitions::{self, NewPartition};
 use super::{
     Context, Decision, RECORDS_PER_OPERATION_MAX, Reply, Soft, View, bounded, topic_names,
@@ -163,7 +160,7 @@ fn create(
     let named = Resource::Topic(name);
     let describe = authorize::Operation::DescribeConfigs;
     let result = if view.allows_with(context, describe, named, Audit::Allowed) {
-        shown(result, &partitions).with_configs(Some(described(view, &configs)))
+        shown(result, &partitions).with_configs(Some(soft.described.of(view, &configs)))
     } else {
         result.with_topic_config_error_code(ErrorCode::TopicAuthorizationFailed.code())
     };
@@ -244,22 +241,6 @@ fn config_records(
         .collect();
     let subject = incremental::Subject::New(&resource);
     incremental::alter_and_clear_elr(view, context, subject, &operations)
-}
-
-/// Every effective value of the new topic: what the answer of v5 and up tells.
-fn described(view: &View<'_>, configs: &BTreeMap<&str, &str>) -> Vec<CreatableTopicConfigs> {
-    let effective = topic::effective(view.image, view.settings, |key| configs.get(key).copied());
-    effective
-        .into_iter()
-        .map(|entry| {
-            CreatableTopicConfigs::default()
-                .with_name(StrBytes::from_static_str(entry.definition.name))
-                .with_value(entry.value.map(StrBytes::from_string))
-                .with_read_only(false)
-                .with_config_source(entry.source.id())
-                .with_is_sensitive(false)
-        })
-        .collect()
 }
 
 /// Partitions by count. The order of the checks decides which error shows.

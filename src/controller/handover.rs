@@ -68,7 +68,7 @@ impl Handovers {
     /// the end.
     #[must_use]
     pub(super) fn left_over(image: &Image) -> Self {
-        let leaderless = image.partitions_without_leader().next().is_some();
+        let leaderless = image.leaderless_count() > 0;
         let task = Task {
             broker: None,
             goal: Goal::Elect,

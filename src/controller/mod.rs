@@ -23,6 +23,7 @@ pub mod configs;
 mod create_partitions;
 mod create_topics;
 mod delete_topics;
+mod described;
 mod elect_leaders;
 mod elections;
 #[cfg(test)]
@@ -192,6 +193,8 @@ pub struct Soft {
     pub rng: SplitMix,
     /// Sessions of brokers and what they told last.
     pub brokers: heartbeats::Heartbeats,
+    /// What answers tell of new topics.
+    pub described: described::Described,
     /// Brokers that come and go, as far as one step did not do it all.
     pub handovers: handover::Handovers,
     /// When the next NoOp record is due.
@@ -214,6 +217,7 @@ impl Soft {
         Self {
             rng: SplitMix::new(seed),
             brokers: heartbeats::Heartbeats::fresh(image, now.instant),
+            described: described::Described::default(),
             handovers: handover::Handovers::left_over(image),
             noop_due: periodic::noop_due(settings, now.instant),
             fencing_due: now.instant.plus_ms(settings.session_timeout_ms),

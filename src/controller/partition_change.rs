@@ -100,6 +100,7 @@ pub struct Change<'a> {
     /// May this broker lead? (Active, and its directory online.)
     acceptable: &'a dyn Fn(i32) -> bool,
     min_isr: usize,
+    /// Those that change.
     directories: BTreeMap<i32, Uuid>,
     isr: Vec<i32>,
     replicas: Vec<i32>,
@@ -127,19 +128,13 @@ impl<'a> Change<'a> {
         acceptable: &'a dyn Fn(i32) -> bool,
         min_isr: usize,
     ) -> Self {
-        let directories = old
-            .replicas()
-            .iter()
-            .copied()
-            .zip(old.directories().iter().copied())
-            .collect();
         Self {
             topic_id,
             partition_id,
             rules,
             acceptable,
             min_isr,
-            directories,
+            directories: BTreeMap::new(),
             isr: old.isr().to_vec(),
             replicas: old.replicas().to_vec(),
             removing: old.removing().to_vec(),
@@ -414,19 +409,22 @@ impl<'a> Change<'a> {
         }
     }
 
+    fn directory_of(&self, broker: i32) -> Uuid {
+        let known = self.directories.get(&broker).copied();
+        known
+            .or_else(|| self.old.directory_of(broker))
+            .unwrap_or_else(|| self.rules.default_directory(broker))
+    }
+
     fn write_assignment(&self, record: &mut PartitionChangeRecord) {
         if !self.replicas.is_empty() {
             if self.rules.metadata_version.directory_assignment() {
-                let directories: Vec<Uuid> = self
-                    .replicas
-                    .iter()
-                    .map(|id| {
-                        let known = self.directories.get(id).copied();
-                        known.unwrap_or_else(|| self.rules.default_directory(*id))
-                    })
-                    .collect();
-                if directories != self.old.directories() {
-                    record.directories = Some(directories);
+                let directories = self.replicas.iter().map(|id| self.directory_of(*id));
+                if !directories
+                    .clone()
+                    .eq(self.old.directories().iter().copied())
+                {
+                    record.directories = Some(directories.collect());
                 }
             }
             if self.replicas != self.old.replicas() {

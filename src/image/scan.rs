@@ -29,8 +29,8 @@ pub struct Cursor {
 
 impl Image {
     /// Looks at partitions from `from` on, at most `looks_max` of them, and gives those that are
-    /// `wanted` to `visit`, until that returns false. Returns where to go on, `None` at the end. The
-    /// order is that of [`Self::partitions`].
+    /// `wanted` to `visit`, until that returns false. Returns where to go on, `None` at the end.
+    /// The order is that of [`Self::partitions`].
     pub fn walk<'a>(
         &'a self,
         from: Cursor,

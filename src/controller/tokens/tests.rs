@@ -221,7 +221,7 @@ fn dead_tokens_are_swept_out_each_hour_some_at_a_time() {
     assert_eq!(swept.iter().sum::<usize>(), 2_250);
     assert_eq!(swept.iter().max(), Some(&REMOVED_AT_ONCE));
     assert_eq!(world.image.tokens().len(), 250);
-    assert_eq!(periodic::next_due(&world.soft).0, 7_200_000);
+    assert_eq!(world.soft.tokens.due.0, 7_200_000);
 }
 
 #[test]
