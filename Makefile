@@ -79,6 +79,11 @@ quorum: cargo java ## quorums of kraftd and Java controllers: every fault with e
 	compat/jars.sh 4.4.0 3.9.2
 	QUORUM=full cargo test --test compat -- --test-threads=1 --nocapture quorum::
 
+.PHONY: ladder
+ladder: cargo java ## every metadata.version, one after the other, with a Java take-over at each
+	compat/jars.sh 4.4.0 3.9.2
+	LADDER=full cargo test --test compat -- --test-threads=1 --nocapture ladder::
+
 .PHONY: bench
 bench: cargo java ## beside Java's controller, in one run (WHAT="idle start create scale failover quorum-create fencing heartbeats creates", SCALE=partitions)
 	cargo build --release --bin kraftd --example generate

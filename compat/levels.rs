@@ -11,11 +11,28 @@ use serde_json::Value;
 use crate::answers::{NOT_BUILT, sort};
 use crate::harness::{Driver, Kind, Setup};
 
-/// The recorded table.
-const TABLE: &str = "fixtures/4.4.0/levels/outcomes.tsv";
+/// Recorded tables, and the sessions of brokers with them.
+const OUTCOMES: Table = Table {
+    file: "fixtures/4.4.0/levels/outcomes.tsv",
+    session_ms: 600_000,
+};
+const SESSIONS: Table = Table {
+    file: "fixtures/4.4.0/levels/sessions.tsv",
+    session_ms: 2_000,
+};
+
+/// Where what happens to a session that ends is recorded: without and with eligible leader
+/// replicas in records, and with them enabled.
+const LEVELS_OF_SESSIONS: [u16; 4] = [7, 22, 25, 33];
+
+#[derive(Clone, Copy)]
+struct Table {
+    file: &'static str,
+    session_ms: u32,
+}
 
 /// The lowest level that 4.4 can run, and its newest that is ready for production.
-const LEVELS: std::ops::RangeInclusive<u16> = 7..=33;
+pub(crate) const LEVELS: std::ops::RangeInclusive<u16> = 7..=33;
 
 /// Names of the levels, by number.
 const NAMES: [&str; 27] = [
@@ -30,13 +47,15 @@ pub(crate) fn name(level: u16) -> &'static str {
     NAMES[usize::from(level - LEVELS.start())]
 }
 
-fn table() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join(TABLE)
+impl Table {
+    fn path(self) -> PathBuf {
+        Path::new(env!("CARGO_MANIFEST_DIR")).join(self.file)
+    }
 }
 
 /// What Java answered and wrote at `level`, in order: case and outcome.
-fn recorded(level: u16) -> Vec<(String, String)> {
-    let text = fs::read_to_string(table()).expect("a recorded table");
+fn recorded(table: Table, level: u16) -> Vec<(String, String)> {
+    let text = fs::read_to_string(table.path()).expect("a recorded table");
     let lines = text
         .lines()
         .map(|line| line.split('\t').collect::<Vec<_>>());
@@ -62,13 +81,13 @@ fn contains(ranges: &str, level: u16) -> bool {
     })
 }
 
-/// Plays the table to a new controller at `level` and gives what differs.
-fn differences(level: u16, driver: &mut Driver) -> Vec<String> {
+/// Plays a table to a new controller at `level` and gives what differs.
+fn differences(table: Table, level: u16, driver: &mut Driver) -> Vec<String> {
     let kind = Kind::under_test();
     let mut setup = Setup::static_quorum();
     // Nothing but what is asked for is written.
     setup.add_controller_line("metadata.max.idle.interval.ms=0");
-    setup.add_controller_line("broker.session.timeout.ms=600000");
+    setup.add_controller_line(&format!("broker.session.timeout.ms={}", table.session_ms));
     setup.format_static(kind, &["-r", name(level)]);
     let _controller = setup.start_controller(kind);
     let told = setup.path("told.tsv");
@@ -78,7 +97,7 @@ fn differences(level: u16, driver: &mut Driver) -> Vec<String> {
         "localhost".to_owned(),
         port,
         setup.metadata_dir().display().to_string(),
-        table().display().to_string(),
+        table.path().display().to_string(),
         told.display().to_string(),
     ];
     driver.job(&words.each_ref().map(String::as_str));
@@ -87,7 +106,7 @@ fn differences(level: u16, driver: &mut Driver) -> Vec<String> {
         .lines()
         .map(|line| line.split_once('\t').expect("a case and its outcome"))
         .collect();
-    let expected = recorded(level);
+    let expected = recorded(table, level);
     assert_eq!(expected.len(), found.len());
     let pairs = expected.iter().zip(found);
     pairs
@@ -113,7 +132,16 @@ fn sorted(outcome: &str) -> String {
 
 #[test]
 fn at_every_level_requests_are_answered_and_records_are_written_as_by_javas_controller() {
-    let todo = Mutex::new(LEVELS.collect::<Vec<u16>>());
+    compare(OUTCOMES, LEVELS.collect());
+}
+
+#[test]
+fn brokers_whose_sessions_end_come_back_as_with_javas_controller() {
+    compare(SESSIONS, LEVELS_OF_SESSIONS.to_vec());
+}
+
+fn compare(table: Table, levels: Vec<u16>) {
+    let todo = Mutex::new(levels);
     let wrong: Mutex<BTreeMap<String, Vec<u16>>> = Mutex::default();
     std::thread::scope(|scope| {
         for _ in 0..2 {
@@ -124,7 +152,7 @@ fn at_every_level_requests_are_answered_and_records_are_written_as_by_javas_cont
                     let Some(level) = next else {
                         return;
                     };
-                    for difference in differences(level, &mut driver) {
+                    for difference in differences(table, level, &mut driver) {
                         let mut wrong = wrong.lock().expect("no thread panics");
                         wrong.entry(difference).or_default().push(level);
                     }

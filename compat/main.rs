@@ -11,6 +11,7 @@ mod directory;
 mod dump_log;
 mod failures;
 mod harness;
+mod ladder;
 mod levels;
 mod life;
 mod live;

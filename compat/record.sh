@@ -74,7 +74,11 @@ fi
 
 if [ "$what" = all ] || [ "$what" = levels ]; then
   java -Xmx256m "-Dlog4j2.configurationFile=$PWD/compat/java/conf/log4j2-tools.properties" \
-    -cp "$classes:$jars/4.4.0/*" kraftd.compat.LevelRecorder fixtures/4.4.0/levels/outcomes.tsv
+    -cp "$classes:$jars/4.4.0/*" kraftd.compat.LevelRecorder fixtures/4.4.0/levels/outcomes.tsv \
+    600000
+  java -Xmx256m "-Dlog4j2.configurationFile=$PWD/compat/java/conf/log4j2-tools.properties" \
+    -cp "$classes:$jars/4.4.0/*" kraftd.compat.LevelRecorder fixtures/4.4.0/levels/sessions.tsv \
+    2000 7 22 25 33
 fi
 
 # The manifest: one line a file, with what wrote it. Files under fixtures/config are our own.

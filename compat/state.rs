@@ -182,6 +182,17 @@ fn base_of(segment: &Path) -> i64 {
     name.parse().expect("a segment's name is its base offset")
 }
 
+/// What is in a directory is the same to Java's loader and to `kraftd state`.
+#[track_caller]
+pub(crate) fn assert_javas_image(driver: &mut Driver, dir: &Path) {
+    let found = files(dir);
+    let (document, notes) = state(dir, &["--show-secrets"]);
+    let base = java_base(&found);
+    let java = java_states(driver, "shown", base, &found.segments, &[]);
+    let java = java.into_iter().next().expect("one tree").1;
+    assert_same_noted(dir, java, java_tree(&document), &notes, &mut Met::new());
+}
+
 #[test]
 fn every_directory_and_checkpoint_shows_what_javas_image_shows() {
     let mut driver = Driver::start();

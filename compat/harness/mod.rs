@@ -11,7 +11,7 @@ mod quorum;
 mod wait;
 
 pub(crate) use cluster::{Broker, CLUSTER_ID, Controller, Kind, Release, Setup, kraftd};
-pub(crate) use driver::Driver;
+pub(crate) use driver::{Driver, ToolOutput};
 pub(crate) use java::{Java, run_java};
 pub(crate) use process::{Ended, Server, now, run};
 pub(crate) use quorum::{Quorum, Voters};

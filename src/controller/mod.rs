@@ -64,6 +64,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use kafka_protocol::messages as km;
 
+pub use self::create_topics::creates_nothing;
 use self::elections::Round;
 use crate::image::Image;
 use crate::records::VersionedRecord;

@@ -113,24 +113,28 @@ impl Node {
             return Some(self.not_controller());
         };
         let waited = now.instant.since(asked.arrived);
-        let late = queue_limit_ms(request, &self.settings).is_some_and(|limit| waited > limit);
+        let late = queue_limit_ms(request, &self.settings).is_some_and(|limit| waited >= limit);
         let text = if late {
-            format!("The request waited for {waited} ms before it could be looked at.")
+            tracing::debug!("a request waited for {waited} ms before it could be looked at");
+            None
         } else if self.forks.full() {
-            format!(
+            Some(format!(
                 "More than {} batches or {} bytes wait for the disk.",
                 Forks::COUNT_MAX,
                 Forks::BYTES_MAX
-            )
+            ))
         } else if self.deferred.full() {
-            "Too many replies wait for the disk.".to_owned()
+            Some("Too many replies wait for the disk.".to_owned())
         } else {
             return None;
         };
         self.with_soft(now, |view, soft| {
             controller::note_undecided(view, soft, request);
         });
-        Some(ApiError::new(ErrorCode::RequestTimedOut, text))
+        Some(ApiError {
+            code: ErrorCode::RequestTimedOut,
+            message: text,
+        })
     }
 
     /// Decides and appends.
@@ -305,13 +309,22 @@ fn too_large(records: usize) -> ApiError {
     )
 }
 
-/// How long a request may have waited in queues before it starts, in milliseconds.
+/// How long a request may have waited in queues before it starts, in milliseconds (exclusive: with
+/// 0 it is late at once). `None` is for ever: it has no deadline, or asks for nothing.
 fn queue_limit_ms(request: &Request, settings: &controller::Settings) -> Option<u64> {
     let asked = match request {
+        Request::CreateTopics(body) if controller::creates_nothing(body) => return None,
         Request::CreateTopics(body) => body.timeout_ms,
         Request::DeleteTopics(body) => body.timeout_ms,
         Request::CreatePartitions(body) => body.timeout_ms,
-        Request::ElectLeaders(body) => body.timeout_ms,
+        Request::ElectLeaders(body) => {
+            let partitions = body.topic_partitions.as_ref();
+            if partitions.is_some_and(Vec::is_empty) {
+                return None;
+            }
+            body.timeout_ms
+        }
+        Request::AlterPartitionReassignments(body) if body.topics.is_empty() => return None,
         Request::AlterPartitionReassignments(body) => body.timeout_ms,
         Request::BrokerHeartbeat(_) => return Some(settings.heartbeat_interval_ms / 2),
         _ => return None,

@@ -56,6 +56,12 @@ final class Jobs implements AutoCloseable {
             case "replay" -> Replay.replay(args.get(0), Integer.parseInt(args.get(1)),
                 java.nio.file.Path.of(args.get(2)), java.nio.file.Path.of(args.get(3)));
             case "levels" -> Levels.run(args);
+            case "ask" -> {
+                try (Wire wire = new Wire(args.get(0), Integer.parseInt(args.get(1)))) {
+                    say.accept(wire.call(args.get(2), Short.parseShort(args.get(3)), args.get(4))
+                        .json());
+                }
+            }
             case "load" -> load = new Load(args.get(0), args.get(1), Long.parseLong(args.get(2)));
             case "load-count" -> load.count(say);
             case "load-stop" -> load.stop(say);

@@ -22,15 +22,20 @@ import org.apache.kafka.server.common.MetadataVersion;
 public final class LevelRecorder {
     private LevelRecorder() {}
 
-    /** Arguments: the table, which is written again with the outcomes. */
+    /**
+     * Arguments: the table, which is written again with the outcomes, the session of brokers in
+     * milliseconds, and the levels; all of them without levels.
+     */
     public static void main(String[] args) throws Exception {
         Path file = Path.of(args[0]);
+        List<String> wanted = List.of(args).subList(2, args.length);
         List<String[]> table = Levels.table(file);
         Map<String, Map<String, List<Integer>>> outcomes = new LinkedHashMap<>();
         for (MetadataVersion version : MetadataVersion.VERSIONS) {
-            if (version.isProduction()) {
+            String level = String.valueOf(version.featureLevel());
+            if (wanted.isEmpty() ? version.isProduction() : wanted.contains(level)) {
                 System.out.println(version);
-                for (Levels.Outcome outcome : at(version, table)) {
+                for (Levels.Outcome outcome : at(version, args[1], table)) {
                     outcomes.computeIfAbsent(outcome.title(), title -> new LinkedHashMap<>())
                         .computeIfAbsent(outcome.answer() + "\t" + outcome.records(),
                             text -> new ArrayList<>())
@@ -61,8 +66,9 @@ public final class LevelRecorder {
         return text.toString();
     }
 
-    private static List<Levels.Outcome> at(MetadataVersion version, List<String[]> table)
-            throws Exception {
+    private static List<Levels.Outcome> at(
+        MetadataVersion version, String session, List<String[]> table
+    ) throws Exception {
         Path dir = Files.createTempDirectory("level");
         int port = Servers.freePort();
         Properties lines = new Properties();
@@ -74,7 +80,7 @@ public final class LevelRecorder {
         lines.put("log.dirs", dir.resolve("data").toString());
         // Nothing but what is asked for is written.
         lines.put("metadata.max.idle.interval.ms", "0");
-        lines.put("broker.session.timeout.ms", "600000");
+        lines.put("broker.session.timeout.ms", session);
         Path config = dir.resolve("server.properties");
         try (var out = Files.newOutputStream(config)) {
             lines.store(out, null);

@@ -26,6 +26,10 @@ import org.apache.kafka.server.common.ApiMessageAndVersion;
  * Plays a table of requests to a controller that nobody else asks, and says of each what was
  * answered and which records it wrote, read from the controller's own log.
  *
+ * <p>The API "-" stands for what the controller wrote when it began, "await" for what it writes by
+ * itself until there is a record with the text that stands in the place of the request, "pause" for
+ * so many milliseconds, in which it may write what it likes.
+ *
  * <p>Columns of the table: case, API, version, request. "{epoch:N}" stands for the epoch of broker
  * N, "{topic:NAME}" for a topic's id; the same stand for them in what is said.
  */
@@ -116,7 +120,19 @@ final class Levels {
         request = request.replaceAll("\"\\{epoch:\\d+}\"", "0")
             .replaceAll("\\{topic:\\w+}", "AAAAAAAAAAAAAAAAAAAAAA");
         asked.append(cells[3]);
-        String answer;
+        String answer = "";
+        if (cells[1].equals("pause")) {
+            Thread.sleep(Long.parseLong(cells[3]));
+            records(next);
+            return new Outcome(cells[0], answer, "");
+        }
+        if (cells[1].equals("await")) {
+            return new Outcome(cells[0], answer, await(cells[3]));
+        }
+        if (cells[1].equals("-")) {
+            // What it wrote by itself when it began.
+            return new Outcome(cells[0], answer, written(0));
+        }
         try (Wire wire = new Wire(host, port)) {
             answer = wire.call(cells[1], Short.parseShort(cells[2]), request).json();
         } catch (java.io.IOException e) {
@@ -137,6 +153,10 @@ final class Levels {
         List<String> sorted = new ArrayList<>();
         List<String> changes = new ArrayList<>();
         for (String record : records(from)) {
+            if (record.matches(OWN_REGISTRATION)) {
+                // The controller registers itself when it finds the time.
+                continue;
+            }
             if (!record.startsWith("PARTITION_CHANGE_RECORD")) {
                 sorted.addAll(changes.stream().sorted().toList());
                 changes.clear();
@@ -147,6 +167,22 @@ final class Levels {
         }
         sorted.addAll(changes.stream().sorted().toList());
         return String.join(" ", sorted);
+    }
+
+    /** Waits until the controller by itself writes a record with this text; nothing else may come. */
+    private String await(String text) throws Exception {
+        long from = next;
+        long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(60);
+        while (true) {
+            String written = written(from);
+            if (written.contains(text)) {
+                return written;
+            }
+            if (System.nanoTime() > end) {
+                throw new IllegalStateException("not within 60 s: " + text + ", but " + written);
+            }
+            Thread.sleep(20);
+        }
     }
 
     private void learn(String api, String request, String answer) throws Exception {
@@ -204,11 +240,7 @@ final class Levels {
                     next = Math.max(next, batch.nextOffset());
                     if (!batch.isControlBatch()) {
                         for (Record record : batch) {
-                            String said = said(record);
-                            // The controller registers itself when it finds the time.
-                            if (from == 0 || !said.matches(OWN_REGISTRATION)) {
-                                found.add(said);
-                            }
+                            found.add(said(record));
                         }
                     }
                 }
