@@ -181,6 +181,11 @@ fn requests_that_are_late_or_too_large_are_answered_as_javas_controller_answers(
 }
 
 #[test]
+fn requests_about_tokens_are_answered_as_javas_controller_answers() {
+    compare("token-requests.tsv");
+}
+
+#[test]
 fn raft_requests_good_and_bad_are_answered_as_javas_controller_answers() {
     compare("raft-requests.tsv");
 }

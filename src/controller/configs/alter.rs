@@ -284,7 +284,7 @@ fn check_values(
             if name.is_empty() {
                 return Err(request("Default group resources are not allowed."));
             }
-            group::validate(view.settings, after)
+            group::validate(view.image, view.settings, after)
         }
     }
 }

@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use super::definition::{Check, Definition, Kind, Value, list};
 use super::server_keys;
 use crate::controller::Settings;
+use crate::controller::levels::metadata_version;
+use crate::image::Image;
 use crate::types::{ApiError, ErrorCode};
 
 /// A key of a group.
@@ -126,6 +128,17 @@ enum Bound {
     Min(&'static str),
 }
 
+/// How a bound is told: by its value, as 4.4 does, or by the key that sets it, as 4.3 did. Clusters
+/// that are not finalized as 4.4 have clients and tools that know the latter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Words {
+    Names,
+    Numbers,
+}
+
+/// The metadata.version of release 4.4: 4.4-IV2.
+const NUMBERS_SINCE: i16 = 33;
+
 /// The bounds of keys, in the order in which they are asked.
 #[rustfmt::skip]
 const BOUNDS: &[(&str, Bound)] = &[
@@ -231,13 +244,19 @@ fn server_number(settings: &Settings, name: &str) -> i64 {
 
 /// Checks the whole configuration of a group against its own rules and this node's bounds.
 pub(super) fn validate(
+    image: &Image,
     settings: &Settings,
     own: &BTreeMap<String, String>,
 ) -> Result<(), ApiError> {
-    check(settings, own).map_err(|message| ApiError::new(ErrorCode::InvalidConfig, message))
+    let words = if metadata_version(image).level() < NUMBERS_SINCE {
+        Words::Names
+    } else {
+        Words::Numbers
+    };
+    check(settings, own, words).map_err(|message| ApiError::new(ErrorCode::InvalidConfig, message))
 }
 
-fn check(settings: &Settings, own: &BTreeMap<String, String>) -> Result<(), String> {
+fn check(settings: &Settings, own: &BTreeMap<String, String>, words: Words) -> Result<(), String> {
     let known = |name: &str| KEYS.iter().any(|key| key.definition.name == name);
     if let Some(name) = own.keys().find(|name| !known(name)) {
         return Err(format!("Unknown group config name: {name}"));
@@ -260,7 +279,7 @@ fn check(settings: &Settings, own: &BTreeMap<String, String>) -> Result<(), Stri
     }
     for (name, bound) in BOUNDS {
         if let Some(Value::Number(number)) = values.get(name) {
-            check_bound(settings, name, *number, bound)?;
+            check_bound(settings, name, *number, bound, words)?;
         }
     }
     check_assignor(settings, &values)?;
@@ -275,30 +294,43 @@ fn check(settings: &Settings, own: &BTreeMap<String, String>) -> Result<(), Stri
     }
 }
 
-fn check_bound(settings: &Settings, name: &str, number: i64, bound: &Bound) -> Result<(), String> {
-    match bound {
-        Bound::Range(min, max) => {
-            let (min, max) = (server_number(settings, min), server_number(settings, max));
-            if number < min || number > max {
-                return Err(format!(
-                    "{name} must be in the range {min} to {max} inclusive."
-                ));
-            }
+fn check_bound(
+    settings: &Settings,
+    name: &str,
+    number: i64,
+    bound: &Bound,
+    words: Words,
+) -> Result<(), String> {
+    let (min, max) = match *bound {
+        Bound::Range(min, max) => (Some(min), Some(max)),
+        Bound::Max(max) => (None, Some(max)),
+        Bound::Min(min) => (Some(min), None),
+    };
+    let value = |key: &'static str| (key, server_number(settings, key));
+    let (min, max) = (min.map(value), max.map(value));
+    if let (Words::Numbers, Some((_, min)), Some((_, max))) = (words, min, max) {
+        if number < min || number > max {
+            return Err(format!(
+                "{name} must be in the range {min} to {max} inclusive."
+            ));
         }
-        Bound::Max(max) => {
-            let max = server_number(settings, max);
-            if number > max {
-                return Err(format!("{name} must be less than or equal to {max}"));
-            }
-        }
-        Bound::Min(min) => {
-            let min = server_number(settings, min);
-            if number < min {
-                return Err(format!("{name} must be greater than or equal to {min}"));
-            }
-        }
+        return Ok(());
     }
-    Ok(())
+    let told = |(key, limit): (&str, i64)| match words {
+        Words::Names => key.to_owned(),
+        Words::Numbers => limit.to_string(),
+    };
+    match (min, max) {
+        (Some(min), _) if number < min.1 => Err(format!(
+            "{name} must be greater than or equal to {}",
+            told(min)
+        )),
+        (_, Some(max)) if number > max.1 => Err(format!(
+            "{name} must be less than or equal to {}",
+            told(max)
+        )),
+        _ => Ok(()),
+    }
 }
 
 fn check_assignor(settings: &Settings, values: &BTreeMap<&str, Value>) -> Result<(), String> {
@@ -354,7 +386,7 @@ mod tests {
         };
         let mut settings = settings();
         settings.static_configs = map(file);
-        check(&settings, &map(own)).err()
+        check(&settings, &map(own), Words::Numbers).err()
     }
 
     #[test]
@@ -411,5 +443,24 @@ mod tests {
             refusal(&file, &[("share.session.timeout.ms", "5001")]),
             None
         );
+    }
+
+    #[test]
+    fn a_cluster_below_the_level_of_4_4_is_told_the_names_of_bounds() {
+        for (value, told) in [
+            (
+                "1",
+                "greater than or equal to group.streams.min.session.timeout.ms",
+            ),
+            (
+                "100000",
+                "less than or equal to group.streams.max.session.timeout.ms",
+            ),
+        ] {
+            let key = "streams.session.timeout.ms";
+            let own = BTreeMap::from([(key.to_owned(), value.to_owned())]);
+            let message = check(&settings(), &own, Words::Names).unwrap_err();
+            assert_eq!(message, format!("{key} must be {told}"));
+        }
     }
 }
