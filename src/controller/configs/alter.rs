@@ -32,8 +32,9 @@ pub(super) struct Altered<'a> {
     pub(super) outcomes: Vec<(Named<'a>, Result<(), ApiError>)>,
 }
 
-/// Changes every resource of a request by `change`; one that is named twice is refused, loggers
-/// by `logger`.
+/// Changes every resource of a request by `change`; one that is named twice is refused. Loggers are
+/// refused one by one by `logger`; without it, they are resources like others, of which none can be
+/// changed.
 ///
 /// # Errors
 /// `POLICY_VIOLATION` when the request is too large.
@@ -41,16 +42,17 @@ pub(super) fn each<'a, C: 'a>(
     view: &View<'_>,
     context: &Context,
     resources: impl ExactSizeIterator<Item = (Named<'a>, &'a [C])>,
-    logger: impl Fn(&str) -> ApiError,
+    logger: Option<&dyn Fn(&str) -> ApiError>,
     change: impl Fn(&ConfigResource, &[C]) -> Result<Vec<VersionedRecord>, ApiError>,
 ) -> Result<Altered<'a>, ApiError> {
     bounded_items(resources.len())?;
     let mut by_resource: IndexMap<Named<'a>, Option<&'a [C]>> = IndexMap::new();
     let mut outcomes = Vec::with_capacity(resources.len());
     for (named, altered) in resources {
-        if named.0 == BROKER_LOGGER {
+        let is_logger = named.0 == BROKER_LOGGER;
+        if let Some(logger) = logger.filter(|_| is_logger) {
             outcomes.push((named, Err(logger(named.1))));
-        } else if !is_stored(named.0) {
+        } else if !is_stored(named.0) && !is_logger {
             let message = format!("Unknown resource type {}.", named.0);
             let error = ApiError::new(ErrorCode::UnsupportedVersion, message);
             outcomes.push((named, Err(error)));
@@ -66,6 +68,10 @@ pub(super) fn each<'a, C: 'a>(
         let made = match altered {
             None => {
                 let message = "Duplicate resource.";
+                Err(ApiError::new(ErrorCode::InvalidRequest, message))
+            }
+            Some(_) if kind == BROKER_LOGGER => {
+                let message = "Unexpected resource type BROKER_LOGGER.";
                 Err(ApiError::new(ErrorCode::InvalidRequest, message))
             }
             Some(altered) => may_alter(view, context, kind, name).and_then(|()| {

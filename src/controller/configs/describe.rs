@@ -15,6 +15,7 @@ use kafka_protocol::protocol::StrBytes;
 
 use super::alter::{BROKER_LOGGER, config_resource};
 use super::definition::{self, Definition, Kind};
+use super::dynamic::{Level, holds, is_only_dynamic, kind_of};
 use super::topic::{self, Layers, Source};
 use super::{client_metrics, group, server_keys};
 use crate::controller::authorize::{self, Asker, Audit, Operation};
@@ -165,7 +166,7 @@ impl Describer<'_> {
     fn all_brokers(&self, wanted: Wanted<'_>) -> Vec<Entry> {
         let map = self.image.config(&ConfigResource::all_brokers());
         let set = map.into_iter().flat_map(ConfigMap::iter);
-        set.filter(|(name, _)| wanted.has(name) && is_dynamic(name))
+        set.filter(|(name, value)| wanted.has(name) && holds(name, value, Level::Cluster))
             .map(|(name, value)| {
                 let mut synonyms =
                     self.server_synonyms(name, server_synonym_names(name).as_slice());
@@ -194,13 +195,18 @@ impl Describer<'_> {
             kind: configs::BROKER,
             name: own.to_string(),
         };
-        for resource in [ConfigResource::all_brokers(), node] {
+        let levels = [
+            (ConfigResource::all_brokers(), Level::Cluster),
+            (node, Level::Node),
+        ];
+        for (resource, level) in levels {
             let set = self
                 .image
                 .config(&resource)
                 .into_iter()
                 .flat_map(ConfigMap::iter);
-            names.extend(set.map(|(name, _)| name).filter(|name| is_dynamic(name)));
+            let held = set.filter(|(name, value)| holds(name, value, level));
+            names.extend(held.map(|(name, _)| name));
         }
         let entry = |name: &str| {
             let value = self.server_value(name);
@@ -253,15 +259,17 @@ impl Describer<'_> {
         let set = self.config(configs::GROUP, name);
         let own = |key: &str| set.and_then(|map| map.get(key));
         let shown = group::KEYS.iter().filter(|key| {
-            wanted.has(key.definition.name) && (!key.internal || own(key.definition.name).is_some())
+            let told = own(key.definition.name).is_some() || self.is_in_the_file(key.synonym);
+            wanted.has(key.definition.name) && (!key.internal || told)
         });
         let entry = |key: &group::GroupKey| {
             let definition = &key.definition;
-            // The assignor of a group is one of the brokers' list, not the list.
-            let inherited = key
-                .synonym
-                .filter(|_| definition.default.is_some())
-                .and_then(|name| self.server_value(name));
+            let inherited = key.synonym.and_then(|name| self.server_value(name));
+            // The assignor of a group is the first of the brokers' list, not the list.
+            let inherited = match definition.default {
+                Some(_) => inherited,
+                None => inherited.map(|list| list.split(',').next().unwrap_or("").to_owned()),
+            };
             let value = own(definition.name).map(str::to_owned).or(inherited);
             let value = value.or_else(|| definition.default.map(str::to_owned));
             let value = value.and_then(|value| normal(definition, &value));
@@ -282,6 +290,10 @@ impl Describer<'_> {
         let mut entries: Vec<Entry> = shown.map(entry).collect();
         entries.sort_by(|a, b| a.name.as_str().cmp(b.name.as_str()));
         Ok(entries)
+    }
+
+    fn is_in_the_file(&self, key: Option<&str>) -> bool {
+        key.is_some_and(|key| self.settings.static_configs.contains_key(key))
     }
 
     fn config(&self, kind: i8, name: &str) -> Option<&ConfigMap> {
@@ -311,7 +323,11 @@ impl Describer<'_> {
         let set = self
             .layers
             .lookup(name)
-            .filter(move |(source, _)| *source == Source::File || is_dynamic(name));
+            .filter(move |(source, value)| match source {
+                Source::Cluster => holds(name, value, Level::Cluster),
+                Source::Node => holds(name, value, Level::Node),
+                _ => true,
+            });
         // Each of the two names of a node's id stands for the other.
         let other = match name {
             "broker.id" => "node.id",
@@ -326,7 +342,7 @@ impl Describer<'_> {
     /// Who else says something about a server key: layer by layer, in each the synonyms in order.
     /// As in Java, what stands before the first mention of `name` itself is left out.
     fn server_synonyms(&self, name: &str, names: &[&str]) -> Vec<Synonym> {
-        let hidden = |key: &str| is_sensitive(server_keys::find(key).map(|key| key.kind));
+        let hidden = |key: &str| is_sensitive(kind_of(key));
         let shown = |key: &str, value: &str, source: Source| {
             let value = (!hidden(key)).then(|| value.to_owned());
             synonym(key, value, source.id())
@@ -353,11 +369,12 @@ impl Describer<'_> {
             Some(key) => self
                 .entry(&key.definition(), value, synonyms)
                 .with_read_only(!key.dynamic),
+            None if is_only_dynamic(name) => self
+                .untyped(name, value, synonyms)
+                .with_config_type(Kind::Long.id()),
             None => {
                 let entry = self.untyped(name, None, synonyms);
-                entry
-                    .with_is_sensitive(true)
-                    .with_read_only(!is_dynamic(name))
+                entry.with_is_sensitive(true).with_read_only(true)
             }
         }
     }
@@ -401,11 +418,6 @@ impl Wanted<'_> {
 /// A key whose type is not known may hold a secret.
 fn is_sensitive(kind: Option<Kind>) -> bool {
     kind.is_none_or(|kind| kind == Kind::Password)
-}
-
-/// Keys of plugins are taken as dynamic: nobody here knows them.
-fn is_dynamic(name: &str) -> bool {
-    server_keys::find(name).is_none_or(|key| key.dynamic)
 }
 
 /// A value as Java writes it after reading it: without blanks around it, in one spelling.

@@ -68,7 +68,7 @@ pub(in crate::controller) fn decide(
     let alter::Altered {
         mut records,
         outcomes,
-    } = alter::each(view, context, resources, logger, change)?;
+    } = alter::each(view, context, resources, Some(&logger), change)?;
     if request.validate_only {
         records.clear();
     }

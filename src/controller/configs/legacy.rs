@@ -25,17 +25,13 @@ pub(in crate::controller) fn decide(
         let named = (resource.resource_type, resource.resource_name.as_str());
         (named, resource.configs.as_slice())
     });
-    let logger = |_: &str| {
-        let message = "Unknown resource type BROKER_LOGGER";
-        ApiError::new(ErrorCode::InvalidRequest, message)
-    };
     let change = |resource: &ConfigResource, altered: &[AlterableConfig]| {
         replace(view, context, resource, altered)
     };
     let alter::Altered {
         mut records,
         outcomes,
-    } = alter::each(view, context, resources, logger, change)?;
+    } = alter::each(view, context, resources, None, change)?;
     if request.validate_only {
         records.clear();
     }

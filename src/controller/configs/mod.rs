@@ -9,6 +9,7 @@ mod alter;
 pub mod client_metrics;
 pub mod definition;
 pub mod describe;
+mod dynamic;
 pub mod group;
 pub mod incremental;
 pub(super) mod legacy;

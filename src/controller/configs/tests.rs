@@ -241,6 +241,32 @@ fn endless_lists_of_items_and_of_wanted_keys_are_refused() {
     assert_eq!(error.code, ErrorCode::PolicyViolation);
 }
 
+/// The answer's entry for one key of group `g`.
+fn described(world: &World, key: &str) -> Option<String> {
+    let resource = km::describe_configs_request::DescribeConfigsResource::default()
+        .with_resource_type(32)
+        .with_resource_name("g".into())
+        .with_configuration_keys(Some(vec![key.to_owned().into()]));
+    let request = km::DescribeConfigsRequest::default().with_resources(vec![resource]);
+    let asker = Asker::of(&world.context);
+    let answer = describe::describe(&world.image, &world.settings, asker, &request).unwrap();
+    let entry = answer.results[0].configs.first()?;
+    entry.value.as_ref().map(ToString::to_string)
+}
+
+#[test]
+fn a_groups_assignor_is_the_first_of_the_brokers_list_and_its_internal_keys_show_when_set() {
+    let mut world = with_topic();
+    let (assignor, internal) = ("streams.assignor.name", "streams.num.warmup.replicas");
+    assert_eq!(described(&world, assignor).as_deref(), Some("sticky"));
+    assert_eq!(described(&world, internal), None);
+    let file = &mut world.settings.static_configs;
+    file.insert("group.streams.assignors".into(), "own,sticky".into());
+    file.insert("group.streams.num.warmup.replicas".into(), "3".into());
+    assert_eq!(described(&world, assignor).as_deref(), Some("own"));
+    assert_eq!(described(&world, internal).as_deref(), Some("3"));
+}
+
 #[test]
 fn a_node_that_is_known_in_any_way_can_be_configured() {
     let mut world = with_topic();
