@@ -175,7 +175,7 @@ fn automatic(
     factor: usize,
 ) -> Result<Vec<NewPartition>, ApiError> {
     let invalid = |message| ApiError::new(ErrorCode::InvalidReplicationFactor, message);
-    let placed = new_partitions::place(view.image, &mut soft.rng, additional, factor);
+    let placed = new_partitions::place(view.image, soft, additional, factor);
     let all_fenced = || {
         invalid(format!(
             "Unable to replicate the partition {factor} time(s): All brokers are currently \

@@ -283,7 +283,7 @@ fn automatic(
     };
     let replicas = new_partitions::place(
         view.image,
-        &mut soft.rng,
+        soft,
         usize::try_from(count).unwrap_or(0),
         usize::try_from(factor).unwrap_or(0),
     )

@@ -69,6 +69,8 @@ pub(super) fn decide(
 struct Wanted {
     names: Vec<TopicName>,
     ids: Vec<Uuid>,
+    /// Ids that were asked for twice: a name that means one of them is asked for too often, too.
+    twice: BTreeSet<Uuid>,
 }
 
 impl Wanted {
@@ -110,14 +112,20 @@ impl Wanted {
             let error = invalid("Duplicate topic name.");
             results.push(result(Some(name.clone()), Uuid::nil(), error));
         }
-        for id in ids.iter().filter(|(_, twice)| **twice).map(|(id, _)| *id) {
-            results.push(result(None, id, invalid("Duplicate topic id.")));
+        let twice: BTreeSet<Uuid> = ids
+            .iter()
+            .filter(|(_, twice)| **twice)
+            .map(|(id, _)| *id)
+            .collect();
+        for id in &twice {
+            results.push(result(None, *id, invalid("Duplicate topic id.")));
         }
         names.retain(|_, twice| !*twice);
         ids.retain(|_, twice| !*twice);
         Self {
             names: names.into_keys().collect(),
             ids: ids.into_keys().collect(),
+            twice,
         }
     }
 }
@@ -146,7 +154,7 @@ fn resolve(
             None => results.push(result(None, id, Some(unknown_id()))),
         }
     }
-    let mut twice = BTreeSet::new();
+    let mut twice = wanted.twice;
     for name in wanted.names {
         // Who may not see a topic is not told whether there is one.
         if !rights.describe(&name) {

@@ -1,10 +1,11 @@
 //! What creating topics and growing them have in common: the state of a new partition.
 
+use super::Soft;
 use super::partition_change::Rules;
 use super::placement::{self, UsableBroker};
 use crate::image::{Broker, Image};
 use crate::records::{PartitionRecord, Record, VersionedRecord};
-use crate::types::{NodeId, SplitMix, Uuid};
+use crate::types::{NodeId, Uuid};
 
 /// The replicas of a partition to be created, and those of them that start in sync.
 #[derive(Clone, Debug)]
@@ -66,26 +67,24 @@ fn has_uncordoned_directory(broker: &Broker) -> bool {
 /// directory left that takes new replicas.
 pub(super) fn place(
     image: &Image,
-    rng: &mut SplitMix,
+    soft: &mut Soft,
     partitions: usize,
     replicas: usize,
 ) -> Result<Vec<Vec<i32>>, String> {
     let usable: Vec<UsableBroker<'_>> = image
         .brokers()
         .values()
-        .filter(|broker| !leaves(broker) && has_uncordoned_directory(broker))
+        // One that leaves. A registration says so until the next one; as in Java, a broker that
+        // registered again on its way out is taken to stay until it says otherwise.
+        .filter(|broker| soft.brokers.shutdown_offset(broker.id).is_none())
+        .filter(|broker| has_uncordoned_directory(broker))
         .map(|broker| UsableBroker {
             id: broker.id.0,
             rack: broker.rack.as_deref(),
             fenced: broker.fenced,
         })
         .collect();
-    placement::place(rng, &usable, partitions, replicas)
-}
-
-/// On its way out. Once it is fenced it is a broker like others that are down, and may come back.
-const fn leaves(broker: &Broker) -> bool {
-    broker.in_controlled_shutdown && !broker.fenced
+    placement::place(&mut soft.rng, &usable, partitions, replicas)
 }
 
 /// Checks replicas that a request names. `expected` is the number of replicas of the partitions

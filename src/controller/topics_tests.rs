@@ -9,7 +9,7 @@ use kafka_protocol::messages::create_topics_request::{
 use super::testing::World;
 use super::{Decision, Reply, Request, View, decide};
 use crate::records::{PartitionRecord, Record};
-use crate::types::{ErrorCode, Now, Offset, Uuid};
+use crate::types::{ErrorCode, NodeId, Now, Offset, Uuid};
 
 fn topic(name: &str, partitions: i32, factor: i16) -> CreatableTopic {
     CreatableTopic::default()
@@ -101,6 +101,22 @@ fn only_active_replicas_start_in_sync_and_the_first_of_them_leads() {
     let codes = codes(&decision.unwrap().reply);
     let invalid = ErrorCode::InvalidReplicaAssignment.code();
     assert_eq!(codes, [invalid, ErrorCode::InvalidReplicationFactor.code()]);
+}
+
+#[test]
+fn a_broker_on_its_way_out_gets_no_replica_until_it_registers_again() {
+    let mut world = World::with_brokers(&[1, 2]);
+    let two = || create(vec![topic("t", 1, 2)]);
+    world.change(1, |change| change.in_controlled_shutdown = 1);
+    world.soft.brokers.register(NodeId(1));
+    world.soft.brokers.begin_shutdown(NodeId(1), 5);
+    let refused = world.ask(7, two()).unwrap();
+    let invalid = ErrorCode::InvalidReplicationFactor.code();
+    assert_eq!(codes(&refused.reply), [invalid]);
+    world.soft.brokers.register(NodeId(1));
+    let placed = world.ask(7, two()).unwrap();
+    assert_eq!(codes(&placed.reply), [0]);
+    assert_eq!(partitions(&placed)[0].1.isr, [2]);
 }
 
 #[test]
@@ -246,6 +262,19 @@ fn a_name_and_the_id_it_belongs_to_are_a_duplicate() {
     let request = km::DeleteTopicsRequest::default().with_topics(both);
     let decision = world.ask(6, Request::DeleteTopics(request)).unwrap();
     assert_eq!(codes(&decision.reply), [ErrorCode::InvalidRequest.code()]);
+    assert!(decision.records.is_empty());
+    // An id that is named twice does not let its name through.
+    let twice = vec![
+        state(None, id),
+        state(Some("t"), Uuid::nil()),
+        state(None, id),
+    ];
+    let request = km::DeleteTopicsRequest::default().with_topics(twice);
+    let decision = world.ask(6, Request::DeleteTopics(request)).unwrap();
+    assert_eq!(
+        codes(&decision.reply),
+        [ErrorCode::InvalidRequest.code(); 2]
+    );
     assert!(decision.records.is_empty());
 }
 
