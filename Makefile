@@ -84,6 +84,12 @@ ladder: cargo java ## every metadata.version, one after the other, with a Java t
 	compat/jars.sh 4.4.0 3.9.2
 	LADDER=full cargo test --test compat -- --test-threads=1 --nocapture ladder::
 
+.PHONY: diff-java
+diff-java: cargo java ## chance's requests to Java's controller and kraftd, answers and records compared (SEED=n COUNT=5000)
+	compat/jars.sh 4.4.0
+	DIFF_SEED=$(or $(SEED),1) DIFF_COUNT=$(or $(COUNT),5000) cargo test --test compat -- --nocapture \
+	  differential::java_and_kraftd
+
 .PHONY: bench
 bench: cargo java ## beside Java's controller, in one run (WHAT="idle start create scale failover quorum-create fencing heartbeats creates", SCALE=partitions)
 	cargo build --release --bin kraftd --example generate

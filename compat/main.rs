@@ -7,6 +7,7 @@ mod allow;
 mod answers;
 mod bad_input;
 mod bad_starts;
+mod differential;
 mod directory;
 mod dump_log;
 mod failures;

@@ -1,0 +1,69 @@
+//! The differential run: one sequence of requests, made by chance from a seed, sent to a Java
+//! controller and to kraftd. Answer by answer and record by record they are the same, up to ids,
+//! times and the random part of placement.
+//!
+//! `make diff-java SEED=n COUNT=n` runs one seed for as long as one likes; the tests run a few
+//! seeds for a short while. What differs is reported with its seed, its step and the command that
+//! shows it again; `DIFF_TRACE=1` prints each request. What may differ stands in [`allowed`].
+
+mod allowed;
+mod asks;
+mod bindings;
+mod generate;
+mod placement;
+mod run;
+mod side;
+mod step;
+mod tree;
+
+use allowed::Allowed;
+use run::Run;
+
+/// Seeds of the tests, and for how many requests each.
+const SEEDS: [u64; 3] = [1, 2, 3];
+const COUNT: usize = 400;
+
+fn number(name: &str) -> Option<u64> {
+    let text = std::env::var(name).ok()?;
+    Some(
+        text.parse()
+            .unwrap_or_else(|_| panic!("{name}={text} is no number")),
+    )
+}
+
+fn run(seed: u64, count: usize, allowed: &mut Allowed) -> Vec<String> {
+    let outcome = Run::start(seed).go(count, allowed);
+    println!(
+        "seed {seed}: {} requests, {} records, {:.1} s, {} differences",
+        outcome.steps,
+        outcome.records,
+        outcome.took.as_secs_f64(),
+        outcome.reports.len(),
+    );
+    outcome.reports
+}
+
+#[test]
+fn java_and_kraftd_answer_and_write_the_same_for_what_chance_asks() {
+    let mut allowed = Allowed::default();
+    let chosen = number("DIFF_SEED");
+    let seeds = chosen.map_or(SEEDS.to_vec(), |seed| vec![seed]);
+    let count = number("DIFF_COUNT").map_or(COUNT, |count| {
+        usize::try_from(count).expect("a count of requests")
+    });
+    let mut reports = Vec::new();
+    for seed in seeds {
+        reports.extend(run(seed, count, &mut allowed));
+    }
+    for line in allowed.summary() {
+        println!("accepted: {line}");
+    }
+    assert!(reports.is_empty(), "{}", reports.join("\n"));
+    if chosen.is_none() {
+        let unused = allowed.unused();
+        assert!(
+            unused.is_empty(),
+            "no run meets these any more: {unused:#?}"
+        );
+    }
+}
