@@ -7,7 +7,7 @@ use kafka_protocol::protocol::{Encodable, StrBytes};
 
 use crate::controller;
 use crate::records::rpc::{Message, UnregisterControllerResponse};
-use crate::types::ApiError;
+use crate::types::{ApiError, ErrorCode};
 
 /// A request that can be refused as a whole.
 pub(crate) trait Refusable {
@@ -311,6 +311,13 @@ impl Refusable for m::AlterClientQuotasRequest {
     type Answer = m::AlterClientQuotasResponse;
     fn refusal(self, error: &ApiError) -> Self::Answer {
         use m::alter_client_quotas_response::{EntityData, EntryData};
+        // As in Java, which has only the code's own sentence here.
+        let message = match error.code {
+            ErrorCode::ClusterAuthorizationFailed => {
+                Some(StrBytes::from_static_str("Cluster authorization failed."))
+            }
+            _ => sentence(error),
+        };
         let entries = self.entries.into_iter().map(|entry| {
             let parts = entry.entity.into_iter().map(|part| {
                 EntityData::default()
@@ -320,7 +327,7 @@ impl Refusable for m::AlterClientQuotasRequest {
             EntryData::default()
                 .with_entity(parts.collect())
                 .with_error_code(error.code.code())
-                .with_error_message(sentence(error))
+                .with_error_message(message.clone())
         });
         m::AlterClientQuotasResponse::default().with_entries(entries.collect())
     }
