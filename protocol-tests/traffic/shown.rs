@@ -46,7 +46,14 @@ fn late(offset: i64) -> i64 {
 pub(crate) fn shown(api: ApiKey, version: i16, body: &Bytes, newest: bool) -> String {
     match api {
         ApiKey::AllocateProducerIds => plain::<m::AllocateProducerIdsResponse>(body, version),
+        ApiKey::AlterClientQuotas => plain::<m::AlterClientQuotasResponse>(body, version),
         ApiKey::AlterPartition => plain::<m::AlterPartitionResponse>(body, version),
+        ApiKey::AlterPartitionReassignments => {
+            plain::<m::AlterPartitionReassignmentsResponse>(body, version)
+        }
+        ApiKey::AlterUserScramCredentials => {
+            plain::<m::AlterUserScramCredentialsResponse>(body, version)
+        }
         ApiKey::ApiVersions => versions(body, version),
         ApiKey::AssignReplicasToDirs => plain::<m::AssignReplicasToDirsResponse>(body, version),
         ApiKey::BrokerHeartbeat => {
@@ -63,6 +70,7 @@ pub(crate) fn shown(api: ApiKey, version: i16, body: &Bytes, newest: bool) -> St
         ApiKey::CreatePartitions => plain::<m::CreatePartitionsResponse>(body, version),
         ApiKey::CreateTopics => created(body, version, newest),
         ApiKey::DeleteTopics => plain::<m::DeleteTopicsResponse>(body, version),
+        ApiKey::ElectLeaders => elected(body, version),
         ApiKey::Envelope => {
             // What is inside is compared by itself.
             let answer: m::EnvelopeResponse = read(body, version);
@@ -72,6 +80,9 @@ pub(crate) fn shown(api: ApiKey, version: i16, body: &Bytes, newest: bool) -> St
         ApiKey::Fetch => fetched(body, version),
         ApiKey::IncrementalAlterConfigs => {
             plain::<m::IncrementalAlterConfigsResponse>(body, version)
+        }
+        ApiKey::ListPartitionReassignments => {
+            plain::<m::ListPartitionReassignmentsResponse>(body, version)
         }
         ApiKey::UpdateFeatures => plain::<m::UpdateFeaturesResponse>(body, version),
         other => panic!("{other:?} was not replayed before: it needs a line here"),
@@ -103,6 +114,17 @@ fn created(body: &Bytes, version: i16, newest: bool) -> String {
     } else {
         text.replace(CORDONED, "")
     }
+}
+
+/// Java lists topics and partitions in the order of a hash.
+fn elected(body: &Bytes, version: i16) -> String {
+    let mut answer: m::ElectLeadersResponse = read(body, version);
+    for topic in &mut answer.replica_election_results {
+        topic.partition_result.sort_by_key(|it| it.partition_id);
+    }
+    let topics = &mut answer.replica_election_results;
+    topics.sort_by(|a, b| a.topic.cmp(&b.topic));
+    format!("{answer:?}")
 }
 
 /// The records are compared when the logs are.

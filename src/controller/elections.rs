@@ -131,8 +131,8 @@ impl Elections<'_> {
     }
 
     /// True when a preferred election is known to change nothing: the first replica cannot lead,
-    /// the leader can, and no rare list waits to be changed on the way. After a broker's end that is
-    /// true of all partitions that it led, for as long as it is away.
+    /// the leader can, and no rare list waits to be changed on the way. After a broker's end that
+    /// is true of all partitions that it led, for as long as it is away.
     fn stays(&self, it: Partition<'_>) -> bool {
         let can_lead = |broker: i32| {
             it.isr().contains(&broker)
