@@ -3,6 +3,7 @@
 #   compat/record.sh             all of it
 #   compat/record.sh storage     only the transcripts of the storage tool
 #   compat/record.sh answers     only the answers to tables of requests
+#   compat/record.sh quotas      only the traces of the controller mutation quota
 #   compat/record.sh directories only the directories of formatted/ and lived/
 #   compat/record.sh full        only the directories of full/
 #   compat/record.sh batches     only the batches of each codec
@@ -31,6 +32,10 @@ fi
 if [ "$what" = all ] || [ "$what" = answers ]; then
   java -Xmx256m -cp "$classes:$jars/4.4.0/*" kraftd.compat.AnswerRecorder "$PWD/$jars/4.4.0" \
     "$PWD/compat/java/conf" fixtures/4.4.0/answers/*.tsv
+fi
+
+if [ "$what" = all ] || [ "$what" = quotas ]; then
+  java -Xmx128m -cp "$classes:$jars/4.4.0/*" kraftd.compat.QuotaRecorder fixtures/4.4.0/quotas
 fi
 
 if [ "$what" = all ] || [ "$what" = directories ]; then
@@ -93,6 +98,7 @@ made_by() {
     */batches/*) echo "org.apache.kafka.common.record.internal.MemoryRecords, by kraftd.compat.BatchRecorder" ;;
     */traffic/*) echo "kafka.Kafka as controllers and brokers, through kraftd.compat.TrafficRecorder" ;;
     */records/image.tsv) echo "kraftd's own list, given to kraftd.compat.RecordRecorder" ;;
+    */quotas/*) echo "ControllerMutationQuotaManager, asked by kraftd.compat.QuotaRecorder" ;;
     */records/*) echo "MetadataRecordSerde and MetadataImage, asked by kraftd.compat.RecordRecorder" ;;
     */config/*) echo "kafka.server.KafkaConfig, asked by kraftd.compat.ConfigRecorder" ;;
     *) echo "compat/record.sh" ;;

@@ -9,6 +9,7 @@ use kafka_protocol::messages::{CreatePartitionsRequest, CreatePartitionsResponse
 use kafka_protocol::protocol::StrBytes;
 
 use super::authorize::{Operation, Resource};
+use super::mutation_quota::{self, Meter};
 use super::new_partitions::{self, NewPartition};
 use super::{
     Context, Decision, RECORDS_PER_OPERATION_MAX, Reply, Soft, View, bounded, bounded_items,
@@ -23,6 +24,7 @@ use crate::types::{ApiError, ErrorCode, PartitionId};
 pub(super) fn decide(
     view: &View<'_>,
     soft: &mut Soft,
+    version: i16,
     context: &Context,
     request: CreatePartitionsRequest,
 ) -> Result<Decision, ApiError> {
@@ -43,13 +45,15 @@ pub(super) fn decide(
         .collect();
     let kept = by_name.iter().filter(|(name, _)| !denied.contains(*name));
     check_total(view, kept.filter_map(|(_, topic)| topic.as_ref()))?;
+    let strict = mutation_quota::CREATE_PARTITIONS_STRICT;
+    let mut meter = Meter::new(view, soft, context, version, strict);
     let mut records = Vec::new();
     let mut results = Vec::with_capacity(by_name.len());
     for (name, topic) in by_name {
         let made = match &topic {
             // As in Java, there is no sentence here.
             Some(_) if denied.contains(&name) => Err(ErrorCode::TopicAuthorizationFailed.into()),
-            Some(topic) => create(view, soft, topic),
+            Some(topic) => create(view, soft, &mut meter, topic),
             None => Err(ApiError::new(
                 ErrorCode::InvalidRequest,
                 "Duplicate topic name.",
@@ -71,7 +75,9 @@ pub(super) fn decide(
     if request.validate_only {
         records.clear();
     }
-    let reply = CreatePartitionsResponse::default().with_results(results);
+    let reply = CreatePartitionsResponse::default()
+        .with_throttle_time_ms(meter.throttle_time_ms())
+        .with_results(results);
     Ok(Decision::atomic(records, Reply::CreatePartitions(reply)))
 }
 
@@ -96,6 +102,7 @@ fn check_total<'a>(
 fn create(
     view: &View<'_>,
     soft: &mut Soft,
+    meter: &mut Meter,
     asked: &CreatePartitionsTopic,
 ) -> Result<Vec<VersionedRecord>, ApiError> {
     let topic = view
@@ -130,6 +137,7 @@ fn create(
             ),
         ));
     }
+    meter.charge(view, soft, additional)?;
     // A topic grows with the replication factor of its first partition.
     let Some(first) = topic.partition(PartitionId(0)) else {
         return Err(ApiError::new(

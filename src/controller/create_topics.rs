@@ -11,6 +11,7 @@ use kafka_protocol::protocol::StrBytes;
 
 use super::authorize::{self, Audit, Resource};
 use super::configs::incremental::{self, Operation};
+use super::mutation_quota::{self, Meter};
 use super::new_partitions::{self, NewPartition};
 use super::{
     Context, Decision, RECORDS_PER_OPERATION_MAX, Reply, Soft, View, bounded, topic_names,
@@ -27,16 +28,19 @@ use crate::types::{ApiError, ErrorCode};
 pub(super) fn decide(
     view: &View<'_>,
     soft: &mut Soft,
+    version: i16,
     context: &Context,
     request: CreateTopicsRequest,
 ) -> Result<Decision, ApiError> {
+    let strict = mutation_quota::CREATE_TOPICS_STRICT;
+    let mut meter = Meter::new(view, soft, context, version, strict);
     let (mut topics, mut refused) = split(request.topics);
     keep_authorized(view, context, &mut topics, &mut refused);
     check_partition_total(view, &topics)?;
     let mut records = Vec::new();
     let mut results = Vec::with_capacity(topics.len() + refused.len());
     for topic in topics {
-        let made = create(view, soft, context, &topic);
+        let made = create(view, soft, context, &mut meter, &topic);
         results.push(match made {
             Ok(created) => {
                 records.extend(created.records);
@@ -51,7 +55,9 @@ pub(super) fn decide(
     if request.validate_only {
         records.clear();
     }
-    let reply = CreateTopicsResponse::default().with_topics(results);
+    let reply = CreateTopicsResponse::default()
+        .with_throttle_time_ms(meter.throttle_time_ms())
+        .with_topics(results);
     Ok(Decision::atomic(records, Reply::CreateTopics(reply)))
 }
 
@@ -144,6 +150,7 @@ fn create(
     view: &View<'_>,
     soft: &mut Soft,
     context: &Context,
+    meter: &mut Meter,
     topic: &CreatableTopic,
 ) -> Result<Created, ApiError> {
     let name = topic.name.as_str();
@@ -158,6 +165,7 @@ fn create(
     let factor = partitions.first().map_or(0, NewPartition::replica_count);
     let policies = &view.settings.policies;
     policies.check_new_topic(name, partitions.len(), factor)?;
+    meter.charge(view, soft, partitions.len())?;
     let topic_id = soft.rng.uuid();
     let result = CreatableTopicResult::default()
         .with_name(topic.name.clone())

@@ -8,8 +8,9 @@ use kafka_protocol::messages::{DeleteTopicsRequest, DeleteTopicsResponse, TopicN
 use kafka_protocol::protocol::StrBytes;
 
 use super::authorize::{self, Audit, Operation, Resource};
+use super::mutation_quota::{self, Meter};
 use super::{Context, Decision, Reply, Soft, View, bounded, bounded_items, placement};
-use crate::records::{Record, RemoveTopicRecord};
+use crate::records::{Record, RemoveTopicRecord, VersionedRecord};
 use crate::types::{ApiError, ErrorCode, Uuid};
 
 /// The first version in which the client knows the code for "deletion is switched off".
@@ -45,24 +46,35 @@ pub(super) fn decide(
     let wanted = Wanted::read(request, &mut results);
     let names = resolve(view, context, wanted, &mut results);
     let mut records = Vec::with_capacity(names.len());
+    let strict = mutation_quota::DELETE_TOPICS_STRICT;
+    let mut meter = Meter::new(view, soft, context, version, strict);
     for (id, name) in names {
-        let error = if view.image.topic_by_id(id).is_some() {
-            let record = RemoveTopicRecord {
-                topic_id: id,
-                ..RemoveTopicRecord::default()
-            };
-            records.push(Record::RemoveTopic(record).at(0));
-            None
-        } else {
-            Some(unknown_id())
-        };
+        let deleted = delete(view, soft, &mut meter, id);
+        let error = deleted.map(|record| records.push(record)).err();
         results.push(result(Some(name), id, error));
     }
     bounded(&records)?;
     // In the request's order a client could tell which name belongs to an id that it may not see.
     placement::shuffle(&mut soft.rng, &mut results);
-    let reply = DeleteTopicsResponse::default().with_responses(results);
+    let reply = DeleteTopicsResponse::default()
+        .with_throttle_time_ms(meter.throttle_time_ms())
+        .with_responses(results);
     Ok(Decision::atomic(records, Reply::DeleteTopics(reply)))
+}
+
+fn delete(
+    view: &View<'_>,
+    soft: &mut Soft,
+    meter: &mut Meter,
+    id: Uuid,
+) -> Result<VersionedRecord, ApiError> {
+    let topic = view.image.topic_by_id(id).ok_or_else(unknown_id)?;
+    meter.charge(view, soft, topic.partition_count())?;
+    let record = RemoveTopicRecord {
+        topic_id: id,
+        ..RemoveTopicRecord::default()
+    };
+    Ok(Record::RemoveTopic(record).at(0))
 }
 
 /// What is asked for, without what was asked for twice.

@@ -38,6 +38,7 @@ mod java_log_tests;
 mod java_map;
 mod leaders;
 pub mod levels;
+pub mod mutation_quota;
 mod new_partitions;
 pub mod partition_change;
 pub mod periodic;
@@ -204,6 +205,8 @@ pub struct Soft {
     pub fencing_due: Instant,
     /// Delegation tokens: their HMACs, and when the dead ones are swept out.
     pub tokens: tokens::Tokens,
+    /// What is left of the quotas for changes of topics.
+    pub mutations: mutation_quota::Buckets,
     /// Elections of preferred leaders.
     preferred: Round,
     /// Elections that may lose records.
@@ -223,6 +226,7 @@ impl Soft {
             noop_due: periodic::noop_due(settings, now.instant),
             fencing_due: now.instant.plus_ms(settings.session_timeout_ms),
             tokens: tokens::Tokens::new(settings, now.instant),
+            mutations: mutation_quota::Buckets::default(),
             preferred: Round::new(elections::Kind::Preferred, settings, now.instant),
             unclean: Round::new(elections::Kind::Unclean, settings, now.instant),
         }
@@ -338,6 +342,20 @@ requests! {
     UpdateFeatures: km::UpdateFeaturesRequest => km::UpdateFeaturesResponse;
 }
 
+impl Reply {
+    /// How long the client is to wait before it asks again, in milliseconds (KIP-219, KIP-599).
+    #[must_use]
+    pub fn throttle_time_ms(&self) -> u32 {
+        let told = match self {
+            Self::CreatePartitions(reply) => reply.throttle_time_ms,
+            Self::CreateTopics(reply) => reply.throttle_time_ms,
+            Self::DeleteTopics(reply) => reply.throttle_time_ms,
+            _ => 0,
+        };
+        u32::try_from(told).unwrap_or(0)
+    }
+}
+
 /// Decides one request at the given request version. The caller has checked that this node leads.
 /// An `Err` is a refusal of the whole request; `server` gives it the shape of the API's response.
 ///
@@ -362,8 +380,10 @@ pub fn decide(
         Request::AlterUserScramCredentials(body) => scram::decide(view, context, &body),
         Request::AlterConfigs(body) => configs::legacy::decide(view, context, &body),
         Request::CreateDelegationToken(body) => tokens::create(view, soft, version, context, &body),
-        Request::CreatePartitions(body) => create_partitions::decide(view, soft, context, body),
-        Request::CreateTopics(body) => create_topics::decide(view, soft, context, body),
+        Request::CreatePartitions(body) => {
+            create_partitions::decide(view, soft, version, context, body)
+        }
+        Request::CreateTopics(body) => create_topics::decide(view, soft, version, context, body),
         Request::DeleteTopics(body) => delete_topics::decide(view, soft, context, version, &body),
         Request::ElectLeaders(body) => elect_leaders::decide(view, context, body),
         Request::ExpireDelegationToken(body) => Ok(tokens::expire(view, soft, context, &body)),

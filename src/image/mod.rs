@@ -255,6 +255,12 @@ impl Image {
         &self.acls
     }
 
+    /// All client quotas, as the value that images share until one of them changes.
+    #[must_use]
+    pub const fn shared_quotas(&self) -> &Arc<BTreeMap<QuotaEntity, QuotaValues>> {
+        &self.quotas
+    }
+
     /// All SCRAM credentials.
     #[must_use]
     pub fn scram(&self) -> &BTreeMap<ScramKey, ScramCredential> {

@@ -3,15 +3,13 @@
 //!
 //! Versions are those of a Java 4.4.0 controller.
 
-use std::collections::BTreeSet;
-
 use bytes::Bytes;
 use kafka_protocol::messages as m;
 use kafka_protocol::protocol::Decodable;
 
 use super::dispatch::{Call, Ctx, Local};
 use super::shape::Shape;
-use super::{refusals, sasl, shapes, wire};
+use super::{hosts, refusals, sasl, shapes, wire};
 use crate::controller::{self, quotas::AlterClientQuotas};
 use crate::records::rpc::{self, Message};
 use crate::types::ApiError;
@@ -217,7 +215,7 @@ pub(crate) static TABLE: &[Api] = &[
     },
     api!(49 AlterClientQuotas 0-1 ALTER_CLIENT_QUOTAS, true, m::AlterClientQuotasRequest,
     |body, ctx| {
-        let unknown_hosts = BTreeSet::new();
+        let unknown_hosts = hosts::no_addresses(&body);
         let request = AlterClientQuotas { body, unknown_hosts };
         Ok(Call::controller(controller::Request::AlterClientQuotas(request), ctx))
     }),

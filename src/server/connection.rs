@@ -26,16 +26,32 @@ const RAISE_BYTES: usize = 256 * 1024;
 /// The room for the first read of a frame: an idle connection holds no more than this.
 const READ_BYTES_MIN: usize = 1024;
 /// How often a request is offered again to a core that was busy.
-const BUSY_RETRY: Duration = Duration::from_millis(5);
+pub(crate) const BUSY_RETRY: Duration = Duration::from_millis(5);
 /// When to give up and answer with a retriable error.
-const BUSY_MAX: Duration = Duration::from_secs(2);
+pub(crate) const BUSY_MAX: Duration = Duration::from_secs(2);
 /// How much of a peer's text goes into a log line.
 const PRINTED_CHARS_MAX: usize = 100;
 /// A frame above this is copied out of the read buffer's way, so that the buffer stays small.
 const BUFFER_KEPT_BYTES: usize = 64 * 1024;
 
-/// An answer that is not there yet: a whole response frame.
-pub(crate) type Later = Pin<Box<dyn Future<Output = Result<Bytes, Closing>> + Send>>;
+/// An answer.
+#[derive(Clone, Debug)]
+pub(crate) struct Answered {
+    /// A whole response frame.
+    pub(crate) frame: Bytes,
+    /// How long nothing is read from the connection once the answer is sent, in milliseconds: the
+    /// client is told to wait, and does so whether it listens or not.
+    pub(crate) mute_ms: u32,
+}
+
+impl From<Bytes> for Answered {
+    fn from(frame: Bytes) -> Self {
+        Self { frame, mute_ms: 0 }
+    }
+}
+
+/// An answer that is not there yet.
+pub(crate) type Later = Pin<Box<dyn Future<Output = Result<Answered, Closing>> + Send>>;
 
 /// Offers a request again to a core that was busy. With `true` it gives up and answers.
 pub(crate) type Retry = Box<dyn FnMut(bool) -> Option<Later> + Send>;
@@ -164,6 +180,8 @@ struct Connection<'a, S> {
     /// When the frame at the head of `buffer` began.
     frame_began: Option<Instant>,
     active: Instant,
+    /// Nothing is read before.
+    muted_until: Option<Instant>,
     stopping: bool,
 }
 
@@ -190,6 +208,7 @@ pub(crate) async fn serve<S: Service>(
         in_flight: VecDeque::new(),
         frame_began: None,
         active: Instant::now(),
+        muted_until: None,
         stopping: false,
     };
     match connection.run(&mut reader, &mut writer, &mut stop).await {
@@ -272,7 +291,7 @@ impl<S: Service> Connection<'_, S> {
             self.frame_began = None;
             return Ok(None);
         }
-        let full = self.in_flight.len() >= IN_FLIGHT_MAX;
+        let full = self.in_flight.len() >= IN_FLIGHT_MAX || self.muted_until.is_some();
         if full || self.in_flight.iter().any(|request| request.alone) {
             // Whatever waits in the buffer waits for us, not for the peer.
             self.frame_began = None;
@@ -304,7 +323,7 @@ impl<S: Service> Connection<'_, S> {
 
     fn start(&mut self, request: Waiting) -> Result<(), Closing> {
         let answer = match self.service.start(self.peer, request.frame)? {
-            Started::Answer(bytes) => Box::pin(std::future::ready(Ok(bytes))),
+            Started::Answer(bytes) => Box::pin(std::future::ready(Ok(bytes.into()))),
             Started::Later(later) => later,
             Started::Busy(retry) => {
                 self.busy = Some((retry, Instant::now()));
@@ -332,7 +351,8 @@ impl<S: Service> Connection<'_, S> {
 
     /// How many more bytes may be read now; 0 is none.
     fn wants_bytes(&mut self) -> usize {
-        if self.stopping || self.busy.is_some() || self.waiting.is_some() {
+        let held_up = self.busy.is_some() || self.waiting.is_some() || self.muted_until.is_some();
+        if self.stopping || held_up {
             return 0;
         }
         let room = self.held.bytes().saturating_sub(self.buffer.len());
@@ -358,11 +378,16 @@ impl<S: Service> Connection<'_, S> {
     async fn send(
         &mut self,
         writer: &mut (impl AsyncWrite + Unpin),
-        answer: Bytes,
+        answer: Answered,
     ) -> Result<(), Closing> {
         self.in_flight.pop_front();
-        let written = timeout(self.bounds.frame_time_max, writer.write_all(&answer)).await;
+        let written = timeout(self.bounds.frame_time_max, writer.write_all(&answer.frame));
+        let written = written.await;
         self.active = Instant::now();
+        if answer.mute_ms > 0 {
+            let until = self.active + Duration::from_millis(answer.mute_ms.into());
+            self.muted_until = self.muted_until.max(Some(until));
+        }
         match written {
             Ok(Ok(())) => Ok(()),
             Ok(Err(error)) => Err(quiet(error.to_string())),
@@ -376,6 +401,9 @@ impl<S: Service> Connection<'_, S> {
         let mut wake = Instant::now() + Duration::from_secs(86_400);
         if self.busy.is_some() {
             wake = wake.min(Instant::now() + BUSY_RETRY);
+        }
+        if let Some(until) = self.muted_until {
+            wake = wake.min(until);
         }
         if let Some(began) = self.frame_began {
             wake = wake.min(began + self.bounds.frame_time_max);
@@ -394,6 +422,7 @@ impl<S: Service> Connection<'_, S> {
 
     fn time_passed(&mut self) -> Result<(), Closing> {
         let now = Instant::now();
+        self.muted_until = self.muted_until.filter(|until| *until > now);
         if let Some((mut retry, since)) = self.busy.take() {
             let give_up = now.duration_since(since) >= BUSY_MAX;
             match retry(give_up) {
@@ -431,7 +460,7 @@ impl<S: Service> Connection<'_, S> {
 }
 
 /// The answer of the oldest request; never ends while there is none.
-async fn first(in_flight: &mut VecDeque<InFlight>) -> Result<Bytes, Closing> {
+async fn first(in_flight: &mut VecDeque<InFlight>) -> Result<Answered, Closing> {
     match in_flight.front_mut() {
         Some(request) => request.answer.as_mut().await,
         None => std::future::pending().await,

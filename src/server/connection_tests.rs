@@ -15,6 +15,7 @@ const LATER: i16 = 2;
 const BUSY: i16 = 3;
 const ALONE: i16 = 4;
 const HEAVY: i16 = 5;
+const MUTED: i16 = 6;
 const UNKNOWN: i16 = 99;
 
 /// Answers with the frame itself. `LATER` and `ALONE` wait until the test says so, `BUSY` is
@@ -58,14 +59,18 @@ impl Service for Arc<Fake> {
                 self.waiting.lock().unwrap().insert(id, send);
                 Started::Later(Box::pin(async move {
                     let _ = receive.await;
-                    Ok(answer(&frame))
+                    Ok(answer(&frame).into())
                 }))
             }
+            MUTED => Started::Later(Box::pin(std::future::ready(Ok(Answered {
+                frame: answer(&frame),
+                mute_ms: 300,
+            })))),
             BUSY => {
                 let mut left = self.refusals;
                 Started::Busy(Box::new(move |give_up| {
                     left = left.saturating_sub(1);
-                    let ready = std::future::ready(Ok(answer(&frame)));
+                    let ready = std::future::ready(Ok(answer(&frame).into()));
                     (left == 0 || give_up).then(|| Box::pin(ready) as Later)
                 }))
             }
@@ -189,6 +194,21 @@ async fn no_more_than_the_bound_are_read_ahead() {
         at.finish(id);
         assert_eq!(at.next().await, id);
     }
+}
+
+#[tokio::test]
+async fn a_client_that_is_told_to_wait_is_answered_at_once_and_then_not_heard() {
+    let mut at = harness(Fake::default(), |_| {});
+    let began = Instant::now();
+    at.send(&request(MUTED, 1, 0)).await;
+    assert_eq!(at.next().await, 1);
+    let answered = Instant::now();
+    assert!(answered - began < Duration::from_millis(300));
+    at.send(&[request(ECHO, 2, 0), request(ECHO, 3, 0)].concat())
+        .await;
+    assert_eq!(at.next().await, 2);
+    assert!(began.elapsed() >= Duration::from_millis(300));
+    assert_eq!(at.next().await, 3);
 }
 
 #[tokio::test]

@@ -1,20 +1,24 @@
 //! From a frame to an answer: the header, the table's row, the shape check, the decoder, and who
 //! answers.
 
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::sync::Arc;
 
 use bytes::{BufMut, Bytes, BytesMut};
 use kafka_protocol::messages as m;
 use kafka_protocol::protocol::Encodable;
+use tokio::time::Instant;
 
 use super::api_table::{self, API_VERSIONS_KEY, Api};
 use super::api_versions;
-use super::connection::{Closing, Later, Peer, Service, Started, Weight};
+use super::connection::{
+    Answered, BUSY_MAX, BUSY_RETRY, Closing, Later, Peer, Service, Started, Weight,
+};
 use super::core::{Answer, Busy, Core, Request};
 use super::envelope::{self, Forwarded};
 use super::frame::{self, HeaderStart};
-use super::{answers, describe_cluster, permissions};
+use super::{answers, describe_cluster, hosts, permissions};
 use crate::controller::authorize::{Asker, Audit, Resource};
 use crate::controller::configs::describe;
 use crate::controller::{self, Settings, scram, tokens};
@@ -172,15 +176,25 @@ impl Asked {
         }
     }
 
-    fn finish(&self, answer: Answer) -> Bytes {
+    fn finish(&self, answer: Answer) -> Answered {
         match answer {
-            Answer::Controller(Err(error)) => self.refuse(&error),
+            Answer::Controller(Err(error)) => self.refuse(&error).into(),
             // A broker turns away from a controller that stopped leading only for the envelope's
             // own code: told by the answer inside, it would come back here for ever.
             Answer::Raft(response) if self.envelope.is_some() && response.is_of_no_leader() => {
-                self.refuse(&ErrorCode::NotController.into())
+                self.refuse(&ErrorCode::NotController.into()).into()
             }
-            answer => self.answer(|out| answers::encode(answer, self.version, out)),
+            answer => {
+                let mute_ms = match &answer {
+                    // The broker that forwards tells its own client to wait.
+                    Answer::Controller(Ok(reply)) if self.envelope.is_none() => {
+                        reply.throttle_time_ms()
+                    }
+                    _ => 0,
+                };
+                let frame = self.answer(|out| answers::encode(answer, self.version, out));
+                Answered { frame, mute_ms }
+            }
         }
     }
 }
@@ -443,6 +457,11 @@ impl Dispatch {
     }
 
     fn submit(&self, asked: Asked, request: Box<Request>) -> Started {
+        let names = hosts::to_resolve(&request);
+        if !names.is_empty() {
+            let core = Arc::clone(&self.core);
+            return Started::Later(Box::pin(resolved(core, asked, request, names)));
+        }
         match self.core.submit(request) {
             Ok(receiver) => Started::Later(later(asked, receiver)),
             Err(Busy(request)) => {
@@ -453,9 +472,8 @@ impl Dispatch {
                     match core.submit(request) {
                         Ok(receiver) => Some(later(asked, receiver)),
                         Err(Busy(_)) if give_up => {
-                            let text = "The controller has too many requests waiting.";
-                            let error = ApiError::new(ErrorCode::RequestTimedOut, text);
-                            Some(Box::pin(std::future::ready(Ok(asked.refuse(&error)))))
+                            let refusal = asked.refuse(&too_busy()).into();
+                            Some(Box::pin(std::future::ready(Ok(refusal))))
                         }
                         Err(Busy(request)) => {
                             waiting = Some((asked, request));
@@ -465,6 +483,37 @@ impl Dispatch {
                 }))
             }
         }
+    }
+}
+
+fn too_busy() -> ApiError {
+    let text = "The controller has too many requests waiting.";
+    ApiError::new(ErrorCode::RequestTimedOut, text)
+}
+
+/// Looks up the names that a request asks about, and then has it decided.
+async fn resolved(
+    core: Arc<dyn Core>,
+    asked: Asked,
+    mut request: Box<Request>,
+    names: BTreeSet<String>,
+) -> Result<Answered, Closing> {
+    let Some(unknown) = hosts::unknown(names).await else {
+        let text = "The names in the request could not be looked up in time.";
+        let error = ApiError::new(ErrorCode::RequestTimedOut, text);
+        return Ok(asked.refuse(&error).into());
+    };
+    hosts::note(&mut request, unknown);
+    let give_up = Instant::now() + BUSY_MAX;
+    loop {
+        match core.submit(request) {
+            Ok(receiver) => return later(asked, receiver).await,
+            Err(Busy(_)) if Instant::now() > give_up => {
+                return Ok(asked.refuse(&too_busy()).into());
+            }
+            Err(Busy(back)) => request = back,
+        }
+        tokio::time::sleep(BUSY_RETRY).await;
     }
 }
 

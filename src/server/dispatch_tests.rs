@@ -24,7 +24,7 @@ const CLUSTER: &str = "MkU3OEVBNTcwNTJENDM2Qg";
 pub(in crate::server) struct FakeCore {
     published: Published,
     pub(in crate::server) asked: Mutex<Vec<(Request, oneshot::Sender<Answer>)>>,
-    refusals: Mutex<usize>,
+    pub(in crate::server) refusals: Mutex<usize>,
 }
 
 impl Core for FakeCore {
@@ -215,7 +215,7 @@ impl Harness {
 
 pub(in crate::server) async fn later(started: Result<Started, Closing>) -> Bytes {
     match started.unwrap() {
-        Started::Later(later) => later.await.unwrap(),
+        Started::Later(later) => later.await.unwrap().frame,
         Started::Answer(answer) => answer,
         Started::Busy(_) => panic!("the core was not busy"),
     }
@@ -518,7 +518,7 @@ async fn a_core_that_stays_busy_refuses_with_a_time_out() {
     };
     assert!(retry(false).is_none());
     let answer = retry(true).expect("gave up").await.unwrap();
-    let mut body = answer.slice(LENGTH_BYTES + 5..);
+    let mut body = answer.frame.slice(LENGTH_BYTES + 5..);
     let message = m::DeleteTopicsResponse::decode(&mut body, 5).unwrap();
     assert_eq!(message.responses[0].error_code, 7);
 }

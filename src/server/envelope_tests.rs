@@ -43,6 +43,70 @@ async fn an_envelope_carries_the_inner_answer_with_its_header() {
     assert_eq!(response.response_data.as_deref(), Some(&expected[..]));
 }
 
+/// KIP-599: the controller holds up whom it talks to itself; a broker holds up its own client.
+#[tokio::test]
+async fn only_a_client_that_asks_directly_is_muted() {
+    let direct = frame(20, 5, 9, &encoded(&delete(&["a"]), 5));
+    let forwarded = envelope(Some(ANONYMOUS), &[127, 0, 0, 1], direct.clone());
+    for (frame, mute_ms) in [(direct, 1234), (forwarded, 0)] {
+        let mut at = harness(recorded_image());
+        let started = at.start(frame);
+        let (_, reply) = at.asked();
+        let answer = m::DeleteTopicsResponse::default().with_throttle_time_ms(1234);
+        let answer = controller::Reply::DeleteTopics(answer);
+        reply.send(Answer::Controller(Ok(answer))).unwrap();
+        let Started::Later(later) = started.unwrap() else {
+            panic!("the core works on it");
+        };
+        let answered = later.await.unwrap();
+        assert_eq!(answered.mute_ms, mute_ms);
+        let told = 1234_i32.to_be_bytes();
+        assert!(answered.frame.windows(4).any(|bytes| bytes == told));
+    }
+}
+
+#[tokio::test]
+async fn names_in_quotas_are_looked_up_before_the_core_is_asked() {
+    use m::alter_client_quotas_request::{EntityData, EntryData};
+    let entry = |name: &'static str| {
+        let part = EntityData::default()
+            .with_entity_type("ip".into())
+            .with_entity_name(Some(name.into()));
+        EntryData::default().with_entity(vec![part])
+    };
+    let names = ["localhost", "not a host", "127.0.0.1", "[::1"];
+    let request =
+        m::AlterClientQuotasRequest::default().with_entries(names.into_iter().map(entry).collect());
+    let mut at = harness(recorded_image());
+    let frame = frame(49, 1, 9, &encoded(&request, 1));
+    let Started::Later(later) = at.start(frame).unwrap() else {
+        panic!("a resolver is asked");
+    };
+    // It is busy once.
+    *at.core.refusals.lock().unwrap() = 1;
+    let (answered, ()) = tokio::join!(later, async {
+        loop {
+            if let Some((request, reply)) = at.core.asked.lock().unwrap().pop() {
+                let Request::Controller {
+                    request: controller::Request::AlterClientQuotas(asked),
+                    ..
+                } = request
+                else {
+                    panic!("for the controller");
+                };
+                let unknown = ["[::1", "not a host"].map(str::to_owned);
+                assert_eq!(asked.unknown_hosts, unknown.into());
+                let answer = m::AlterClientQuotasResponse::default();
+                let answer = controller::Reply::AlterClientQuotas(answer);
+                reply.send(Answer::Controller(Ok(answer))).unwrap();
+                return;
+            }
+            tokio::task::yield_now().await;
+        }
+    });
+    assert_eq!(answered.unwrap().mute_ms, 0);
+}
+
 #[tokio::test]
 async fn not_controller_inside_is_told_by_the_envelope() {
     let mut at = harness(recorded_image());

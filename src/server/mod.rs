@@ -27,6 +27,7 @@ mod dispatch;
 mod envelope;
 mod follow_limits;
 mod frame;
+mod hosts;
 mod limits;
 mod listener;
 mod peer;
