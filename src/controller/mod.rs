@@ -376,8 +376,8 @@ pub fn decide(
         Request::BrokerHeartbeat(body) => heartbeat::decide(view, soft, body),
         Request::BrokerRegistration(body) => register_broker::decide(view, soft, version, body),
         Request::ControllerRegistration(body) => register_controller::decide(view, body),
-        Request::AlterClientQuotas(body) => quotas::decide(view, context, &body),
-        Request::AlterUserScramCredentials(body) => scram::decide(view, context, &body),
+        Request::AlterClientQuotas(body) => quotas::decide(view, &body),
+        Request::AlterUserScramCredentials(body) => scram::decide(view, &body),
         Request::AlterConfigs(body) => configs::legacy::decide(view, context, &body),
         Request::CreateDelegationToken(body) => tokens::create(view, soft, version, context, &body),
         Request::CreatePartitions(body) => {

@@ -9,9 +9,8 @@ use kafka_protocol::messages::alter_client_quotas_response as answered;
 use kafka_protocol::messages::{AlterClientQuotasRequest, AlterClientQuotasResponse};
 use kafka_protocol::protocol::StrBytes;
 
-use super::authorize::{Operation, Resource};
 use super::java_map::JavaMap;
-use super::{Context, Decision, Reply, View, bounded};
+use super::{Decision, Reply, View, bounded};
 use crate::image::QuotaEntity;
 use crate::records::{ClientQuotaRecord, EntityData, Record, VersionedRecord};
 use crate::types::{ApiError, ErrorCode};
@@ -58,19 +57,8 @@ pub struct AlterClientQuotas {
 /// named twice is changed as its first entry says and refused for the others, as Java has it.
 ///
 /// # Errors
-/// `CLUSTER_AUTHORIZATION_FAILED`, and `POLICY_VIOLATION` when there is too much to write.
-pub(super) fn decide(
-    view: &View<'_>,
-    context: &Context,
-    request: &AlterClientQuotas,
-) -> Result<Decision, ApiError> {
-    if !view.allows(context, Operation::AlterConfigs, Resource::Cluster) {
-        let message = "Cluster authorization failed.";
-        return Err(ApiError::new(
-            ErrorCode::ClusterAuthorizationFailed,
-            message,
-        ));
-    }
+/// `POLICY_VIOLATION` when there is too much to write.
+pub(super) fn decide(view: &View<'_>, request: &AlterClientQuotas) -> Result<Decision, ApiError> {
     let mut records = Vec::new();
     let mut outcomes: IndexMap<QuotaEntity, Outcome> = IndexMap::new();
     for entry in &request.body.entries {

@@ -16,9 +16,8 @@ use kafka_protocol::messages::{
 };
 use kafka_protocol::protocol::StrBytes;
 
-use super::authorize::{Operation, Resource};
 use super::java_map::{CAPACITY_DEFAULT, JavaMap};
-use super::{Context, Decision, Reply, View, bounded, bounded_items, levels};
+use super::{Decision, Reply, View, bounded, bounded_items, levels};
 use crate::image::{Image, ScramKey};
 use crate::records::{
     Record, RemoveUserScramCredentialRecord, UserScramCredentialRecord, VersionedRecord,
@@ -29,15 +28,11 @@ use crate::types::{ApiError, ErrorCode, ScramMechanism};
 /// named once in a request, whatever the mechanism.
 ///
 /// # Errors
-/// `CLUSTER_AUTHORIZATION_FAILED`, and `POLICY_VIOLATION` when there is too much to write.
+/// `POLICY_VIOLATION` when there is too much to write.
 pub(super) fn decide(
     view: &View<'_>,
-    context: &Context,
     request: &AlterUserScramCredentialsRequest,
 ) -> Result<Decision, ApiError> {
-    if !view.allows(context, Operation::Alter, Resource::Cluster) {
-        return Err(ErrorCode::ClusterAuthorizationFailed.into());
-    }
     bounded_items(request.deletions.len() + request.upsertions.len())?;
     let mut work = Work::new(levels::metadata_version(view.image).supports_scram());
     for deletion in &request.deletions {
