@@ -56,7 +56,7 @@ golden: cargo ## rewrite the scripted traces and tables; then `git diff` is the 
 	GOLDEN=1 cargo test --test protocol -- scenario traffic::versions
 
 .PHONY: fixtures
-fixtures: java ## record fixtures/ again from real Kafka processes (WHAT=storage|answers|quotas|directories|full|batches|traffic|quorum|records|config|levels|manifest)
+fixtures: java ## record fixtures/ again from real Kafka processes (WHAT=storage|answers|quotas|directories|full|batches|traffic|quorum|records|config|levels|authorizer|manifest)
 	compat/record.sh $(WHAT)
 
 .PHONY: compat

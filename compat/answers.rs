@@ -15,11 +15,7 @@ const RECORDED: &str = "fixtures/4.4.0/answers";
 
 /// APIs that Java's controller serves and kraftd does not yet, by key and name. They are not
 /// advertised, and a request for one closes its connection. FINDINGS.md lists them.
-pub(crate) const NOT_BUILT: &[(&str, &str)] = &[
-    ("29", "DescribeAcls"),
-    ("30", "CreateAcls"),
-    ("31", "DeleteAcls"),
-];
+pub(crate) const NOT_BUILT: &[(&str, &str)] = &[];
 
 /// Cases that are answered otherwise, on purpose: API and case. FINDINGS.md has the reasons.
 const ALLOWED: &[(&str, &str)] = &[
@@ -48,6 +44,9 @@ const ALLOWED: &[(&str, &str)] = &[
     // Documentation texts are Kafka's own.
     ("DescribeConfigs", "topic, one key, documented"),
 ];
+
+/// Lines of a table that the controller's configuration gets.
+const CONFIG: &str = "# config: ";
 
 /// One line of a table: what was asked, and what was answered.
 #[derive(Debug)]
@@ -82,7 +81,11 @@ fn replay(table: &str) -> (Vec<Case>, Vec<Case>, Normal) {
         .join(RECORDED)
         .join(table);
     let kind = Kind::under_test();
-    let setup = Setup::new();
+    let mut setup = Setup::new();
+    let text = fs::read_to_string(&recorded).expect("a table");
+    for line in text.lines().filter_map(|line| line.strip_prefix(CONFIG)) {
+        setup.add_controller_line(line);
+    }
     setup.format(kind, &[]);
     let _controller = setup.start_controller(kind);
     let _broker = setup.start_broker("4.4.0");
@@ -97,6 +100,10 @@ fn replay(table: &str) -> (Vec<Case>, Vec<Case>, Normal) {
     // Epochs of brokers are offsets of the log; records are counted, their bytes are their own.
     let offsets = "highWatermark|logEndOffset|endOffset|lastFetchTimestamp|lastCaughtUpTimestamp";
     let normal = Normal::new(&setup)
+        .with(
+            r#""Request [^"]* needs (\w+) permission""#,
+            r#""Request needs $1 permission"#,
+        )
         .with(r#""port":(\d+|<\w+>)"#, r#""port":0"#)
         .with(
             &format!(r#""(brokerEpoch|recordsSizeInBytes|{offsets})":-?\d+"#),
@@ -163,6 +170,17 @@ fn admin_requests_good_and_bad_are_answered_as_javas_controller_answers() {
 #[test]
 fn requests_for_quotas_and_users_are_answered_as_javas_controller_answers() {
     compare("quotas-and-scram.tsv");
+}
+
+#[test]
+fn requests_about_access_control_entries_are_answered_as_javas_controller_answers() {
+    compare("acls.tsv");
+    compare("acls-without-authorizer.tsv");
+}
+
+#[test]
+fn who_may_not_ask_is_told_so_as_by_javas_controller() {
+    compare("denied.tsv");
 }
 
 #[test]

@@ -12,6 +12,7 @@
 #   compat/record.sh records     only what Java says of records
 #   compat/record.sh config      only what Java says of configurations
 #   compat/record.sh levels      only what Java answers and writes at each metadata.version
+#   compat/record.sh authorizer  only what Java's authorizer decides
 #   compat/record.sh manifest    only the manifest
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -86,6 +87,12 @@ if [ "$what" = all ] || [ "$what" = levels ]; then
     2000 7 22 25 33
 fi
 
+if [ "$what" = all ] || [ "$what" = authorizer ]; then
+  java -Xmx128m "-Dlog4j2.configurationFile=$PWD/compat/java/conf/log4j2-tools.properties" \
+    -cp "$classes:$jars/4.4.0/*" kraftd.compat.AuthorizerRecorder \
+    fixtures/4.4.0/authorizer/decisions.tsv
+fi
+
 # The manifest: one line a file, with what wrote it. Files under fixtures/config are our own.
 made_by() {
   case $1 in
@@ -94,6 +101,7 @@ made_by() {
     */lived/*) echo "kafka.Kafka as the controller, by kraftd.compat.DirectoryRecorder" ;;
     */full/*) echo "kafka.Kafka as the controller, by kraftd.compat.FullRecorder" ;;
     */answers/*) echo "a controller formatted --standalone with one broker, asked by kraftd.compat.AnswerRecorder" ;;
+    */authorizer/*) echo "StandardAuthorizer and CidrUtils, asked by kraftd.compat.AuthorizerRecorder" ;;
     */levels/*) echo "controllers formatted at each metadata.version, asked by kraftd.compat.LevelRecorder" ;;
     */batches/*) echo "org.apache.kafka.common.record.internal.MemoryRecords, by kraftd.compat.BatchRecorder" ;;
     */traffic/*) echo "kafka.Kafka as controllers and brokers, through kraftd.compat.TrafficRecorder" ;;

@@ -9,6 +9,7 @@
 //! [`Soft`] is what is not replicated: heartbeat times, deadlines, the placement seed. It is made
 //! anew whenever this node becomes the active controller.
 
+pub mod acls;
 pub mod activation;
 mod alter_partition;
 #[cfg(test)]
@@ -326,8 +327,10 @@ requests! {
         km::AlterUserScramCredentialsRequest => km::AlterUserScramCredentialsResponse;
     CreateDelegationToken:
         km::CreateDelegationTokenRequest => km::CreateDelegationTokenResponse;
+    CreateAcls: km::CreateAclsRequest => km::CreateAclsResponse;
     CreatePartitions: km::CreatePartitionsRequest => km::CreatePartitionsResponse;
     CreateTopics: km::CreateTopicsRequest => km::CreateTopicsResponse;
+    DeleteAcls: km::DeleteAclsRequest => km::DeleteAclsResponse;
     DeleteTopics: km::DeleteTopicsRequest => km::DeleteTopicsResponse;
     ElectLeaders: km::ElectLeadersRequest => km::ElectLeadersResponse;
     ExpireDelegationToken:
@@ -380,10 +383,12 @@ pub fn decide(
         Request::AlterUserScramCredentials(body) => scram::decide(view, &body),
         Request::AlterConfigs(body) => configs::legacy::decide(view, context, &body),
         Request::CreateDelegationToken(body) => tokens::create(view, soft, version, context, &body),
+        Request::CreateAcls(body) => acls::create(view, soft, &body),
         Request::CreatePartitions(body) => {
             create_partitions::decide(view, soft, version, context, body)
         }
         Request::CreateTopics(body) => create_topics::decide(view, soft, version, context, body),
+        Request::DeleteAcls(body) => acls::delete(view, &body),
         Request::DeleteTopics(body) => delete_topics::decide(view, soft, context, version, &body),
         Request::ElectLeaders(body) => elect_leaders::decide(view, context, body),
         Request::ExpireDelegationToken(body) => Ok(tokens::expire(view, soft, context, &body)),

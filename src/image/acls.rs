@@ -45,7 +45,9 @@ impl Acl {
             .then_with(|| self.permission_type.cmp(&other.permission_type))
     }
 
-    fn is_about(&self, name: &str) -> bool {
+    /// Whether the entry's pattern is about the resource of this name.
+    #[must_use]
+    pub fn is_about(&self, name: &str) -> bool {
         let pattern = self.resource_name.as_str();
         match self.pattern_type {
             LITERAL => pattern == name || pattern == WILDCARD,
@@ -88,8 +90,9 @@ impl Acls {
         named.is_some_and(|named| named.binary_search_by(|known| known.order(acl)).is_ok())
     }
 
-    /// The entries that are about this resource: those for its very name and for prefixes of it,
-    /// longer names first, then those for all resources of the type. Costs what is found and the
+    /// The entries that decide about this resource: those for its very name and for prefixes of it,
+    /// longer names first, then those for all resources of the type, unless its name begins with
+    /// the sign for all of them. Costs what is found and the
     /// length of the name, not what there is.
     pub fn about<'a>(&'a self, resource_type: i8, name: &'a str) -> impl Iterator<Item = &'a Acl> {
         let typed = self.by_type.get(&resource_type).map(|typed| &**typed);
@@ -103,11 +106,20 @@ impl Acls {
             .flat_map(|named| named.iter())
             .filter(move |acl| acl.is_about(name))
             .filter(|acl| acl.pattern_type != LITERAL || acl.resource_name != WILDCARD);
+        // The reference passes over it for names that begin with the sign itself.
         let all = self.named(resource_type, WILDCARD).into_iter();
         let all = all
+            .filter(move |_| name == WILDCARD || !name.starts_with(WILDCARD))
             .flat_map(|named| named.iter())
             .filter(|acl| acl.pattern_type == LITERAL);
         own.chain(all).map(|acl| &**acl)
+    }
+
+    /// All entries by resource type and name, in each in the order of the reference.
+    pub fn in_order(&self) -> impl Iterator<Item = &Acl> {
+        let typed = self.by_type.values();
+        let named = typed.flat_map(|typed| typed.values());
+        named.flat_map(|named| named.iter()).map(|acl| &**acl)
     }
 
     fn named(&self, resource_type: i8, name: &str) -> Option<&Named> {
@@ -237,7 +249,13 @@ mod tests {
                 };
                 let mut found: Vec<_> = acls.about(2, &name).map(key).collect();
                 let all = acls.by_id().values();
-                let wanted = all.filter(|acl| acl.resource_type == 2 && acl.is_about(&name));
+                let passed_over = |acl: &Acl| {
+                    let whole = name == WILDCARD || !name.starts_with(WILDCARD);
+                    acl.pattern_type == LITERAL && acl.resource_name == WILDCARD && !whole
+                };
+                let wanted = all.filter(|acl| {
+                    acl.resource_type == 2 && acl.is_about(&name) && !passed_over(acl)
+                });
                 let mut wanted: Vec<_> = wanted.map(|acl| key(acl)).collect();
                 found.sort();
                 wanted.sort();

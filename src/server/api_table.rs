@@ -9,7 +9,7 @@ use kafka_protocol::protocol::Decodable;
 
 use super::dispatch::{Call, Ctx, Local};
 use super::shape::Shape;
-use super::{hosts, refusals, sasl, shapes, wire};
+use super::{acls, hosts, refusals, sasl, shapes, wire};
 use crate::controller::{self, quotas::AlterClientQuotas};
 use crate::records::rpc::{self, Message};
 use crate::types::ApiError;
@@ -18,7 +18,7 @@ use crate::types::ApiError;
 pub(crate) const API_VERSIONS_KEY: i16 = 18;
 
 /// The key of Envelope.
-pub(crate) const ENVELOPE_KEY: i16 = 58;
+const ENVELOPE_KEY: i16 = 58;
 
 /// Reads a body whose shape was checked.
 type Decode = fn(Bytes, &Ctx<'_>) -> anyhow::Result<Call>;
@@ -159,6 +159,25 @@ pub(crate) static TABLE: &[Api] = &[
     },
     controller!(19 CreateTopics 2-7 CREATE_TOPICS, true, m::CreateTopicsRequest),
     controller!(20 DeleteTopics 1-6 DELETE_TOPICS, true, m::DeleteTopicsRequest),
+    Api {
+        // There may be any number of entries.
+        alone: true,
+        ..api!(29 DescribeAcls 1-3 DESCRIBE_ACLS, false, m::DescribeAclsRequest, |request, _ctx| {
+            acls::check_described(&request)?;
+            Ok(Call::Local(Local::DescribeAcls(request)))
+        })
+    },
+    api!(30 CreateAcls 1-3 CREATE_ACLS, true, m::CreateAclsRequest, |request, ctx| {
+        acls::check_created(&request)?;
+        Ok(Call::controller(controller::Request::CreateAcls(request), ctx))
+    }),
+    Api {
+        alone: true,
+        ..api!(31 DeleteAcls 1-3 DELETE_ACLS, true, m::DeleteAclsRequest, |request, ctx| {
+            acls::check_deleted(&request)?;
+            Ok(Call::controller(controller::Request::DeleteAcls(request), ctx))
+        })
+    },
     Api {
         // Ten thousand resources may be asked for, each with all of its keys.
         alone: true,
@@ -353,8 +372,8 @@ mod tests {
     fn what_is_advertised_is_what_is_built() {
         let keys: Vec<_> = TABLE.iter().map(|api| api.key).collect();
         let built = [
-            1, 17, 18, 19, 20, 32, 33, 36, 37, 38, 39, 40, 41, 43, 44, 45, 46, 49, 50, 51, 52, 53,
-            54, 55, 56, 57, 58, 59, 60, 62, 63, 64, 67, 70, 73, 80, 81, 82, 94,
+            1, 17, 18, 19, 20, 29, 30, 31, 32, 33, 36, 37, 38, 39, 40, 41, 43, 44, 45, 46, 49, 50,
+            51, 52, 53, 54, 55, 56, 57, 58, 59, 60, 62, 63, 64, 67, 70, 73, 80, 81, 82, 94,
         ];
         assert_eq!(keys, built);
     }
@@ -362,7 +381,7 @@ mod tests {
     #[test]
     fn only_what_brokers_forward_is_forwardable() {
         let forwardable = [
-            19, 20, 33, 37, 38, 39, 40, 43, 44, 45, 46, 49, 51, 55, 57, 64, 80, 81, 94,
+            19, 20, 30, 31, 33, 37, 38, 39, 40, 43, 44, 45, 46, 49, 51, 55, 57, 64, 80, 81, 94,
         ];
         for api in TABLE {
             assert_eq!(

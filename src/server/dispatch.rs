@@ -21,7 +21,7 @@ use super::frame::{self, HeaderStart};
 use super::{answers, describe_cluster, hosts, permissions};
 use crate::controller::authorize::{Asker, Audit, Resource};
 use crate::controller::configs::describe;
-use crate::controller::{self, Settings, scram, tokens};
+use crate::controller::{self, Settings, acls, scram, tokens};
 use crate::raft;
 use crate::records::rpc::ApiVersionsRequest;
 use crate::types::{ApiError, ErrorCode, Principal};
@@ -58,6 +58,7 @@ impl Ctx<'_> {
 #[derive(Debug)]
 pub(crate) enum Local {
     ApiVersions(ApiVersionsRequest),
+    DescribeAcls(m::DescribeAclsRequest),
     DescribeCluster(m::DescribeClusterRequest),
     DescribeConfigs(m::DescribeConfigsRequest),
     DescribeDelegationToken(m::DescribeDelegationTokenRequest),
@@ -353,6 +354,13 @@ impl Dispatch {
                 }
                 // Version 5 changed the request only.
                 asked.answer(|out| answer.encode(out, version.min(4)))
+            }
+            Local::DescribeAcls(request) => {
+                let published = self.core.published();
+                match acls::describe(&published.image, &self.settings, &request) {
+                    Ok(answer) => asked.answer(|out| answer.encode(out, version)),
+                    Err(error) => asked.refuse(&error),
+                }
             }
             Local::DescribeCluster(request) => {
                 let published = self.core.published();

@@ -15,6 +15,7 @@
 //! A new API is a shape in `shapes`, a row in `api_table`, a refusal in `refusals` and a line in
 //! `answers`; ApiVersions and dispatch follow.
 
+mod acls;
 mod answers;
 mod api_table;
 mod api_versions;

@@ -150,6 +150,7 @@ macro_rules! with_a_sentence {
 
 with_a_sentence! {
     ControllerRegistrationRequest => ControllerRegistrationResponse;
+    DescribeAclsRequest => DescribeAclsResponse;
     DescribeClusterRequest => DescribeClusterResponse;
     DescribeQuorumRequest => DescribeQuorumResponse;
     RemoveRaftVoterRequest => RemoveRaftVoterResponse;
@@ -187,6 +188,30 @@ impl Refusable for m::DeleteTopicsRequest {
             .into_iter()
             .map(|topic| result(topic.name).with_topic_id(topic.topic_id));
         m::DeleteTopicsResponse::default().with_responses(by_name.chain(by_either).collect())
+    }
+}
+
+impl Refusable for m::CreateAclsRequest {
+    type Answer = m::CreateAclsResponse;
+    fn refusal(self, error: &ApiError) -> Self::Answer {
+        let results = self.creations.into_iter().map(|_| {
+            m::create_acls_response::AclCreationResult::default()
+                .with_error_code(error.code.code())
+                .with_error_message(sentence(error))
+        });
+        m::CreateAclsResponse::default().with_results(results.collect())
+    }
+}
+
+impl Refusable for m::DeleteAclsRequest {
+    type Answer = m::DeleteAclsResponse;
+    fn refusal(self, error: &ApiError) -> Self::Answer {
+        let results = self.filters.into_iter().map(|_| {
+            m::delete_acls_response::DeleteAclsFilterResult::default()
+                .with_error_code(error.code.code())
+                .with_error_message(sentence(error))
+        });
+        m::DeleteAclsResponse::default().with_filter_results(results.collect())
     }
 }
 

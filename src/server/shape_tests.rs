@@ -145,6 +145,9 @@ macro_rules! every_message {
         $then::<m::ApiVersionsRequest>(&shapes::API_VERSIONS, 0..=4, $($argument),*);
         $then::<m::CreateTopicsRequest>(&shapes::CREATE_TOPICS, 2..=7, $($argument),*);
         $then::<m::DeleteTopicsRequest>(&shapes::DELETE_TOPICS, 1..=6, $($argument),*);
+        $then::<m::DescribeAclsRequest>(&shapes::DESCRIBE_ACLS, 1..=3, $($argument),*);
+        $then::<m::CreateAclsRequest>(&shapes::CREATE_ACLS, 1..=3, $($argument),*);
+        $then::<m::DeleteAclsRequest>(&shapes::DELETE_ACLS, 1..=3, $($argument),*);
         $then::<m::DescribeConfigsRequest>(&shapes::DESCRIBE_CONFIGS, 1..=4, $($argument),*);
         $then::<m::AlterConfigsRequest>(&shapes::ALTER_CONFIGS, 0..=2, $($argument),*);
         $then::<m::CreatePartitionsRequest>(&shapes::CREATE_PARTITIONS, 0..=3, $($argument),*);

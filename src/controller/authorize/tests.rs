@@ -1,7 +1,122 @@
-//! The authorizer's semantics: what no table of a real one says.
+//! The authorizer's semantics: what a real one decided, and what no table of it says.
 
 use super::cidr::Block;
 use super::*;
+use crate::types::Uuid;
+
+fn asker<'a>(principal: &'a Principal, address: &str) -> Asker<'a> {
+    Asker {
+        principal,
+        address: Some(address.parse().unwrap()),
+        request: "CreateTopics",
+    }
+}
+
+fn resource(kind: &str, name: &'static str) -> Resource<'static> {
+    match kind {
+        "2" => Resource::Topic(name),
+        "3" => Resource::Group(name),
+        other => panic!("no type of this table: {other}"),
+    }
+}
+
+fn operation(number: &str) -> Operation {
+    const ALL: [Operation; 11] = [
+        Operation::Read,
+        Operation::Write,
+        Operation::Create,
+        Operation::Delete,
+        Operation::Alter,
+        Operation::Describe,
+        Operation::ClusterAction,
+        Operation::DescribeConfigs,
+        Operation::AlterConfigs,
+        Operation::IdempotentWrite,
+        Operation::CreateTokens,
+    ];
+    let found = ALL.into_iter().find(|one| one.code().to_string() == number);
+    found.unwrap()
+}
+
+#[test]
+fn every_decision_is_the_one_of_kafkas_own_authorizer() {
+    let table = include_str!("../../../fixtures/4.4.0/authorizer/decisions.tsv");
+    let mut rules = AuthorizerRules::default();
+    let mut acls = crate::image::Image::empty();
+    let mut count = [0, 0];
+    for line in table.lines() {
+        let cells: Vec<&'static str> = line.split('\t').collect();
+        match cells[..] {
+            ["set", users, allow] => {
+                let users = users.split(';').map(str::trim);
+                let users = users.filter(|user| !user.is_empty());
+                rules = AuthorizerRules {
+                    super_users: users.map(str::to_owned).collect(),
+                    allow_everyone_if_no_acl_found: allow == "true",
+                };
+                acls = crate::image::Image::empty();
+            }
+            [
+                "acl",
+                kind,
+                name,
+                pattern,
+                principal,
+                host,
+                operation,
+                permission,
+            ] => {
+                let record = crate::records::AccessControlEntryRecord {
+                    id: Uuid::from_u128(acls.acls().by_id().len() as u128),
+                    resource_type: kind.parse().unwrap(),
+                    resource_name: name.into(),
+                    pattern_type: pattern.parse().unwrap(),
+                    principal: principal.into(),
+                    host: host.into(),
+                    operation: operation.parse().unwrap(),
+                    permission_type: permission.parse().unwrap(),
+                    ..Default::default()
+                };
+                acls.replay(&record.into(), crate::types::Offset(0))
+                    .unwrap();
+            }
+            [
+                "ask",
+                kind,
+                name,
+                address,
+                asked,
+                resource_kind,
+                resource_name,
+                answer,
+            ] => {
+                let principal = Principal {
+                    kind: kind.into(),
+                    name: name.into(),
+                    token_authenticated: false,
+                };
+                let question = (operation(asked), resource(resource_kind, resource_name));
+                let asker = asker(&principal, address);
+                let ours = allows(Some(&rules), acls.acls(), asker, question, Audit::Both);
+                let known = acls.acls().by_id();
+                assert_eq!(ours, answer == "ALLOWED", "{line}\n{rules:?}\n{known:?}");
+                count[usize::from(ours)] += 1;
+            }
+            ["block", block, wrong] => {
+                let ours = Block::parse(block).err().unwrap_or_default();
+                assert_eq!(ours, wrong, "{block}");
+            }
+            ["within", block, address, within] => {
+                let address: IpAddr = address.parse().unwrap();
+                let parsed = Block::parse(block);
+                let ours = parsed.is_ok_and(|block| block.contains(address.to_canonical()));
+                assert_eq!(ours.to_string(), within, "{line}");
+            }
+            _ => panic!("no line of this table: {line}"),
+        }
+    }
+    assert!(count[0] > 1_000 && count[1] > 1_000, "{count:?}");
+}
 
 #[test]
 fn addresses_are_written_as_java_writes_them() {
@@ -12,43 +127,32 @@ fn addresses_are_written_as_java_writes_them() {
 }
 
 #[test]
-fn a_malformed_block_is_told_in_the_words_of_the_reference() {
-    for (block, wrong) in [
-        ("10.0.0.0/33", "Value [33] not in range [0,32]"),
-        ("10.0.0.256/8", "Value [256] not in range [0,255]"),
-        ("10.0.0/8", "Could not parse [10.0.0/8]"),
-        ("10.0.0.0/", "Could not parse [10.0.0.0/]"),
-        ("/8", "Could not parse [/8]"),
-        (
-            "2001:db8::/129",
-            "Could not parse [2001:db8::/129] - prefix length must be between 0 and 128",
-        ),
-        (
-            "2001:db8::/x",
-            "Could not parse [2001:db8::/x] - invalid prefix length",
-        ),
-        (
-            "::ffff:1.2.3.4/96",
-            "Could not parse [::ffff:1.2.3.4] - not an IPv6 address",
-        ),
-    ] {
-        assert_eq!(Block::parse(block), Err(wrong.to_owned()), "{block}");
-    }
-}
-
-#[test]
 fn without_an_authorizer_and_inside_of_the_process_everything_is_allowed() {
     let acls = Acls::default();
     let rules = AuthorizerRules::default();
     let principal = Principal::default();
-    let mut asker = Asker {
-        principal: &principal,
-        address: Some("127.0.0.1".parse().unwrap()),
-        request: "CreateTopics",
-    };
+    let mut asker = asker(&principal, "127.0.0.1");
     let question = (Operation::Create, Resource::Cluster);
     assert!(allows(None, &acls, asker, question, Audit::Both));
     assert!(!allows(Some(&rules), &acls, asker, question, Audit::Both));
     asker.address = None;
     assert!(allows(Some(&rules), &acls, asker, question, Audit::Both));
+}
+
+#[test]
+fn the_reason_of_an_answer_is_told_in_the_words_of_the_reference() {
+    let acl = Acl {
+        resource_type: 2,
+        resource_name: "a".into(),
+        pattern_type: 4,
+        principal: "User:u".into(),
+        host: "*".into(),
+        operation: 10,
+        permission_type: 2,
+    };
+    assert_eq!(
+        rule_text(Reason::Entry(&acl)),
+        "MatchingAcl(acl=StandardAcl[resourceType=TOPIC, resourceName=a, patternType=PREFIXED, \
+         principal=User:u, host=*, operation=DESCRIBE_CONFIGS, permissionType=DENY])"
+    );
 }

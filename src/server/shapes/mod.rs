@@ -2,6 +2,7 @@
 //! the protocol's message definitions. One static a message; a test decodes random bytes of each
 //! shape with `kafka-protocol`.
 
+mod acls;
 mod answers;
 mod brokers;
 mod quotas;
@@ -9,6 +10,7 @@ mod raft;
 mod tokens;
 mod topics;
 
+pub(crate) use acls::*;
 pub(crate) use answers::*;
 pub(crate) use brokers::*;
 pub(crate) use quotas::*;

@@ -3,12 +3,15 @@ package kraftd.compat;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.StandardCopyOption;
+import java.util.stream.Stream;
 
 /**
  * Records the answers of a Java controller with one Java broker to tables of requests, and the
  * metadata log that came of a table that has one beside it.
  */
 public final class AnswerRecorder {
+    private static final String CONFIG = "# config: ";
+
     private AnswerRecorder() {}
 
     /** Arguments: jars, logging configurations, tables. Each table meets a new cluster. */
@@ -18,9 +21,17 @@ public final class AnswerRecorder {
         }
     }
 
+    /** The lines of the controller's configuration that a table asks for. */
+    private static String[] extra(Path table) throws Exception {
+        try (Stream<String> lines = Files.lines(table)) {
+            return lines.filter(line -> line.startsWith(CONFIG))
+                .map(line -> line.substring(CONFIG.length())).toArray(String[]::new);
+        }
+    }
+
     private static void record(Path jars, Path conf, Path table) throws Exception {
         try (Servers servers = new Servers(jars, conf)) {
-            Path controller = servers.config("controller", servers.controllerLines(true));
+            Path controller = servers.config("controller", servers.controllerLines(true, extra(table)));
             Path broker = servers.config("broker", servers.brokerLines(true));
             servers.format(controller, "--standalone");
             servers.format(broker);
