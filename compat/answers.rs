@@ -98,10 +98,11 @@ fn replay(table: &str) -> (Vec<Case>, Vec<Case>, Normal) {
     Driver::start().job(&["replay", "localhost", &port, &from, &to]);
     let read = |path: &Path| cases(&fs::read_to_string(path).expect("a table"));
     // Epochs of brokers are offsets of the log; records are counted, their bytes are their own.
-    let offsets = "highWatermark|logEndOffset|endOffset|lastFetchTimestamp|lastCaughtUpTimestamp";
+    let offsets = "finalizedFeaturesEpoch|highWatermark|logEndOffset|endOffset|\
+                   lastFetchTimestamp|lastCaughtUpTimestamp";
     let normal = Normal::new(&setup)
         .with(
-            r#""Request [^"]* needs (\w+) permission""#,
+            r#""Request [^"]* needs (\w+) permission"#,
             r#""Request needs $1 permission"#,
         )
         .with(r#""port":(\d+|<\w+>)"#, r#""port":0"#)
