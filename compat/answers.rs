@@ -13,10 +13,6 @@ use crate::normal::Normal;
 /// Recorded answers, one folder of `fixtures/`.
 const RECORDED: &str = "fixtures/4.4.0/answers";
 
-/// APIs that Java's controller serves and kraftd does not yet, by key and name. They are not
-/// advertised, and a request for one closes its connection. FINDINGS.md lists them.
-pub(crate) const NOT_BUILT: &[(&str, &str)] = &[];
-
 /// Cases that are answered otherwise, on purpose: API and case. FINDINGS.md has the reasons.
 const ALLOWED: &[(&str, &str)] = &[
     // Java's controller meets an error of its own and resigns.
@@ -119,9 +115,8 @@ fn compare(table: &str) {
     let mut differences = Vec::new();
     for (java, kraftd) in recorded.iter().zip(&answered) {
         let (expected, found) = (normal_form(&normal, java), normal_form(&normal, kraftd));
-        let refused = found == "closed" && NOT_BUILT.iter().any(|(_, name)| *name == java.api);
         let allowed = ALLOWED.contains(&(java.api.as_str(), java.title.as_str()));
-        if (expected != found) != (allowed || refused) {
+        if (expected != found) != allowed {
             differences.push(format!(
                 "{} v{}, {}:\n- {expected}\n+ {found}",
                 java.api, java.version, java.title
@@ -216,13 +211,7 @@ fn the_raw_api_versions_answers_are_javas_api_by_api() {
     for (java, kraftd) in recorded.iter().zip(&answered) {
         let (expected, found) = (parsed(&java.answer), parsed(&kraftd.answer));
         for (key, range) in &expected.apis {
-            let not_built = NOT_BUILT.iter().any(|(number, _)| number == key);
-            if not_built == found.apis.contains_key(key) {
-                differences.push(format!(
-                    "{}: API {key} is built or not, see NOT_BUILT",
-                    java.title
-                ));
-            } else if !not_built && found.apis.get(key) != Some(range) {
+            if found.apis.get(key) != Some(range) {
                 let other = found.apis.get(key);
                 differences.push(format!("{}: API {key}: {range} and {other:?}", java.title));
             }

@@ -11,6 +11,85 @@ const QUORUM: &str = "org.apache.kafka.tools.MetadataQuorumCommand";
 const FEATURES: &str = "org.apache.kafka.tools.FeatureCommand";
 const CLUSTER: &str = "org.apache.kafka.tools.ClusterTool";
 
+const ACLS: &str = "org.apache.kafka.tools.AclCommand";
+
+/// What switches authorization on; whoever connects without a name may do everything.
+const AUTHORIZER: [&str; 2] = [
+    "authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "super.users=User:ANONYMOUS",
+];
+
+/// Entries are added, listed and removed; see [`COMMANDS`].
+const ACL_COMMANDS: [(&str, &str); 19] = [
+    (
+        ACLS,
+        "--bootstrap-server BROKER --add --allow-principal User:alice --operation Read --topic a",
+    ),
+    (
+        ACLS,
+        "--bootstrap-controller CONTROLLER --add --allow-principal User:bob --operation Write \
+         --topic a",
+    ),
+    (ACLS, "--bootstrap-server BROKER --list"),
+    (ACLS, "--bootstrap-controller CONTROLLER --list"),
+    (
+        ACLS,
+        "--bootstrap-server BROKER --remove --allow-principal User:alice --operation Read \
+         --topic a --force",
+    ),
+    (
+        ACLS,
+        "--bootstrap-controller CONTROLLER --remove --topic a --force",
+    ),
+    (
+        ACLS,
+        "--bootstrap-server BROKER --add --deny-principal User:* --deny-host 10.0.0.1 --operation \
+         All --topic p --resource-pattern-type prefixed",
+    ),
+    (
+        ACLS,
+        "--bootstrap-controller CONTROLLER --add --allow-principal User:c --producer --topic o \
+         --transactional-id t",
+    ),
+    (
+        ACLS,
+        "--bootstrap-controller CONTROLLER --add --allow-principal User:d --consumer --topic o \
+         --group g",
+    ),
+    (
+        ACLS,
+        "--bootstrap-controller CONTROLLER --add --allow-principal User:e --operation Alter \
+         --cluster",
+    ),
+    (
+        ACLS,
+        "--bootstrap-controller CONTROLLER --add --allow-principal User:e --allow-host \
+         10.0.0.0/8 --operation Describe --cluster",
+    ),
+    (
+        ACLS,
+        "--bootstrap-controller CONTROLLER --add --allow-principal User:e --allow-host \
+         10.0.0.0/80 --operation Describe --cluster",
+    ),
+    (ACLS, "--bootstrap-controller CONTROLLER --list"),
+    (ACLS, "--bootstrap-server BROKER --list"),
+    (ACLS, "--bootstrap-server BROKER --list --topic o"),
+    (
+        ACLS,
+        "--bootstrap-controller CONTROLLER --list --topic pq --resource-pattern-type match",
+    ),
+    (
+        ACLS,
+        "--bootstrap-controller CONTROLLER --list --principal User:d",
+    ),
+    (
+        ACLS,
+        "--bootstrap-controller CONTROLLER --remove --topic pq --resource-pattern-type match \
+         --force",
+    ),
+    (ACLS, "--bootstrap-controller CONTROLLER --list"),
+];
+
 /// Differences that are meant, by command; FINDINGS.md has the reasons.
 const ALLOWED: [&str; 0] = [];
 
@@ -238,12 +317,29 @@ const COMMANDS: [(&str, &str); 63] = [
 
 #[test]
 fn the_tools_say_of_kraftd_what_they_say_of_javas_controller() {
-    let java = play(Kind::Java("4.4.0"), &[]);
-    let kraftd = play(Kind::under_test(), &java);
+    compare(&COMMANDS, &[], &ALLOWED);
+}
+
+/// The tool for access control entries, through a broker and straight to the controller.
+#[test]
+fn the_acl_tool_says_of_kraftd_what_it_says_of_javas_controller() {
+    compare(&ACL_COMMANDS, &AUTHORIZER, &[]);
+}
+
+/// The same tool where nobody is authorized.
+#[test]
+fn the_acl_tool_is_told_that_there_is_no_authorizer() {
+    compare(&ACL_COMMANDS[..6], &[], &[]);
+}
+
+/// Plays the commands on clusters with these lines in the files of controller and broker.
+fn compare(commands: &[(&str, &str)], lines: &[&str], allowed: &[&str]) {
+    let java = play(Kind::Java("4.4.0"), commands, lines, &[]);
+    let kraftd = play(Kind::under_test(), commands, lines, &java);
     let mut differences = String::new();
     for ((command, expected), (_, found)) in java.iter().zip(&kraftd) {
         let difference = difference(expected, found);
-        if !difference.is_empty() && !ALLOWED.contains(&command.as_str()) {
+        if !difference.is_empty() && !allowed.contains(&command.as_str()) {
             differences += &format!("$ {command}\n{difference}");
         }
     }
@@ -251,7 +347,7 @@ fn the_tools_say_of_kraftd_what_they_say_of_javas_controller() {
         differences.is_empty(),
         "- Java's controller, + kraftd\n{differences}"
     );
-    let unused = ALLOWED.iter().filter(|allowed| {
+    let unused = allowed.iter().filter(|allowed| {
         let mut pairs = java.iter().zip(&kraftd);
         !pairs.any(|((command, java), (_, kraftd))| command == **allowed && java != kraftd)
     });
@@ -266,8 +362,12 @@ fn the_tools_say_of_kraftd_what_they_say_of_javas_controller() {
 type Answer = (String, Vec<String>);
 
 /// Plays the commands on a new cluster.
-fn play(kind: Kind, expected: &[Answer]) -> Vec<Answer> {
-    let setup = Setup::new();
+fn play(kind: Kind, commands: &[(&str, &str)], lines: &[&str], expected: &[Answer]) -> Vec<Answer> {
+    let mut setup = Setup::new();
+    for line in lines {
+        setup.add_controller_line(line);
+        setup.add_broker_line(line);
+    }
     setup.format(kind, &[]);
     let _controller = setup.start_controller(kind);
     let _broker = setup.start_broker("4.4.0");
@@ -283,7 +383,7 @@ fn play(kind: Kind, expected: &[Answer]) -> Vec<Answer> {
             "$1 ... $2",
         );
     let mut answers = Vec::new();
-    for (i, (tool, line)) in COMMANDS.iter().enumerate() {
+    for (i, (tool, line)) in commands.iter().enumerate() {
         let short = tool.rsplit('.').next().unwrap_or(tool);
         let line = line.replace("BROKER", &setup.broker_address());
         let line = line.replace("CONTROLLER", &setup.controller_address());
@@ -305,7 +405,7 @@ fn play(kind: Kind, expected: &[Answer]) -> Vec<Answer> {
             }
             std::thread::park_timeout(Duration::from_millis(100));
         }
-        answers.push((format!("{short} {}", COMMANDS[i].1), lines));
+        answers.push((format!("{short} {}", commands[i].1), lines));
     }
     answers
 }

@@ -42,6 +42,7 @@ pub(crate) struct Setup {
     pub(crate) controller_port: u16,
     pub(crate) broker_port: u16,
     extra: Vec<String>,
+    broker_extra: Vec<String>,
     /// The controller is the only voter of a static quorum.
     fixed: bool,
 }
@@ -62,6 +63,7 @@ impl Setup {
             controller_port: free_port(),
             broker_port: free_port(),
             extra: Vec::new(),
+            broker_extra: Vec::new(),
             fixed,
         };
         setup.write_configs();
@@ -71,6 +73,12 @@ impl Setup {
     /// Adds a line to the controller's configuration for its next start.
     pub(crate) fn add_controller_line(&mut self, line: &str) {
         self.extra.push(line.to_owned());
+        self.write_configs();
+    }
+
+    /// Adds a line to the broker's configuration for its next start.
+    pub(crate) fn add_broker_line(&mut self, line: &str) {
+        self.broker_extra.push(line.to_owned());
         self.write_configs();
     }
 
@@ -129,7 +137,8 @@ impl Setup {
             "group.initial.rebalance.delay.ms=0".to_owned(),
             format!("log.dirs={}", self.path("broker").display()),
         ];
-        fs::write(self.path("broker.properties"), broker.join("\n") + "\n").expect("writable");
+        let lines = [&broker, self.broker_extra.as_slice()].concat().join("\n");
+        fs::write(self.path("broker.properties"), lines + "\n").expect("writable");
     }
 
     /// Formats the controller's directory as a standalone voter, by the tool of its kind.
