@@ -182,11 +182,26 @@ fn refusal(error: &ApiError, java: &[String]) -> Vec<String> {
 
 #[test]
 fn every_answer_is_the_one_that_a_real_controller_gave() {
-    let text = include_str!("../../fixtures/4.4.0/answers/admin-errors.tsv");
+    compare(
+        include_str!("../../fixtures/4.4.0/answers/admin-errors.tsv"),
+        200,
+    );
+}
+
+/// Each key of topics, groups and client metrics with dozens of values, and operations on lists.
+#[test]
+fn every_value_of_every_key_is_taken_or_refused_as_by_a_real_controller() {
+    compare(
+        include_str!("../../fixtures/4.4.0/answers/config-values.tsv"),
+        70,
+    );
+}
+
+fn compare(text: &str, least: usize) {
     let mut world = World::with_brokers(&[2]);
     let mut wrong = Vec::new();
     let rows = rows(text);
-    assert!(rows.len() > 200);
+    assert!(rows.len() > least);
     for row in &rows {
         let (request, java) = parsed(row);
         let java = shown(java, row.version);
@@ -197,9 +212,16 @@ fn every_answer_is_the_one_that_a_real_controller_gave() {
         if REFUSED_INSTEAD_OF_FAILING.contains(&row.case) {
             assert!(java[0].contains("error_code: -1") && ours[0].contains("error_code: 42"));
         } else if ours != java {
+            let only = |these: &[String], those: &[String]| {
+                let missing = these.iter().filter(|line| !those.contains(line));
+                missing.cloned().collect::<Vec<_>>().join("\n    ")
+            };
             wrong.push(format!(
-                "{} {}\n  java {java:?}\n  ours {ours:?}",
-                row.api, row.case
+                "{} {}\n  java {}\n  ours {}",
+                row.api,
+                row.case,
+                only(&java, &ours),
+                only(&ours, &java)
             ));
         }
     }

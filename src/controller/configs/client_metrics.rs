@@ -141,9 +141,10 @@ mod tests {
             Err(ErrorCode::InvalidConfig)
         );
         assert_eq!(
-            code("s", own("metrics", "a,a")),
+            code("s", own("metrics", "a,,b")),
             Err(ErrorCode::InvalidConfig)
         );
+        assert_eq!(code("s", own("metrics", "a,a")), Ok(()));
         assert_eq!(code("s", own("nosuch", "")), Err(ErrorCode::InvalidRequest));
     }
 }
