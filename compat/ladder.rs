@@ -218,11 +218,15 @@ fn ask(driver: &mut Driver, port: u16, api: &str, version: u16, body: &Value) ->
 }
 
 /// Copies a directory that a controller goes on writing to: the copy may end in the middle of a
-/// batch, as after a crash.
+/// batch, as after a crash. Segments come last, so that nothing else is ahead of the log.
 fn copy_all(from: &Path, to: &Path) {
     fs::create_dir_all(to).expect("a writable directory");
-    for entry in fs::read_dir(from).expect("a readable directory") {
-        let path = entry.expect("readable").path();
+    let entries = fs::read_dir(from).expect("a readable directory");
+    let mut paths: Vec<_> = entries
+        .map(|entry| entry.expect("readable").path())
+        .collect();
+    paths.sort_by_key(|path| path.extension().is_some_and(|it| it == "log"));
+    for path in paths {
         let target = to.join(path.file_name().expect("a name"));
         if path.is_dir() {
             copy_all(&path, &target);
