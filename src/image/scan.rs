@@ -14,10 +14,13 @@ use crate::types::{NodeId, PartitionId};
 /// A partition that a scan found.
 pub type Found<'a> = (TopicRef<'a>, PartitionId, Partition<'a>);
 
-/// Where a scan may be broken off: at a topic. Topics stay where they are; one that is created
-/// later may get any place that is free.
+/// Where a scan may be broken off: at a partition, or at a topic where a scan says so. Topics stay
+/// where they are; one that is created later may get any place that is free.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Place(usize);
+pub struct Place {
+    slot: usize,
+    index: i32,
+}
 
 /// Where a walk over all partitions goes on. It stays good while the image changes: partitions that
 /// come meanwhile may be left out.
@@ -83,7 +86,8 @@ impl Image {
     }
 
     /// The same from a place on and around to it, each with the place of its topic: for a scan
-    /// that is broken off and goes on later. A place means nothing but where to go on.
+    /// that is broken off and goes on later. It goes on with the topic that it was broken off in:
+    /// whoever breaks off must have changed some of it. A place means nothing but where to go on.
     pub fn partitions_with_isr_member_around(
         &self,
         broker: NodeId,
@@ -91,13 +95,14 @@ impl Image {
     ) -> impl Iterator<Item = (Place, Found<'_>)> {
         let marked = self.lists_with(broker);
         let places = self.topics.slot_range();
-        let from = from.0.min(places.end);
+        let from = from.slot.min(places.end);
         let around = (from..places.end).chain(0..from);
         self.scan_slots(around, move |row| marked[row.isr as usize])
     }
 
     /// The partitions without a leader, from a place on to the end, of which a replica is on one
-    /// of `brokers`; each with the place of its topic.
+    /// of `brokers`; each with its own place. It goes on with the very partition that it was broken
+    /// off at, however many of its topic were looked at in vain.
     pub fn partitions_without_leader_from(
         &self,
         brokers: impl Fn(NodeId) -> bool,
@@ -105,10 +110,11 @@ impl Image {
     ) -> impl Iterator<Item = (Place, Found<'_>)> {
         let lists = &self.topics.pools.lists;
         let marked = lists.mark(|list| list.iter().any(|id| brokers(NodeId(*id))));
-        let slots = from.0..self.topics.slot_range().end;
-        self.scan_slots(slots, move |row| {
+        let slots = from.slot..self.topics.slot_range().end;
+        let found = self.scan_slots(slots, move |row| {
             row.leader == NodeId::NONE.0 && marked[row.replicas as usize]
-        })
+        });
+        found.skip_while(move |(at, _)| at.slot == from.slot && at.index < from.index)
     }
 
     /// The partitions with `broker` among their eligible leader replicas.
@@ -192,12 +198,13 @@ impl Image {
         wanted: impl Fn(&PartitionRow) -> bool + 'a,
     ) -> impl Iterator<Item = (Place, Found<'a>)> {
         let pools = &self.topics.pools;
-        let topics = slots.filter_map(|at| Some((Place(at), self.topics.slot(at)?)));
+        let topics = slots.filter_map(|at| Some((at, self.topics.slot(at)?)));
         let rows =
             topics.flat_map(|(at, topic)| topic.rows().map(move |(id, row)| (at, topic, id, row)));
         rows.filter(move |(.., row)| wanted(row))
-            .map(move |(at, topic, id, row)| {
+            .map(move |(slot, topic, id, row)| {
                 let topic = TopicRef { topic, pools };
+                let at = Place { slot, index: id.0 };
                 (at, (topic, id, Partition { row, pools }))
             })
     }

@@ -263,3 +263,30 @@ fn a_controller_that_takes_over_amid_elections_goes_on_with_them() {
     world.steps();
     assert_eq!(world.led_by(1), world.image.partition_count());
 }
+
+/// A step that looked at nothing but partitions which nobody here may lead went on with the first
+/// of the same topic again, for ever, and whoever came behind it stayed without a leader.
+#[test]
+fn a_topic_of_which_nothing_can_be_elected_does_not_hold_up_those_behind_it() {
+    let mut world = World::with_brokers(&[1, 2, 3]);
+    let left_by_2 = PartitionRecord {
+        isr: vec![2],
+        leader: NodeId::NONE.0,
+        ..on(&[1, 2])
+    };
+    let left_by_1 = PartitionRecord {
+        isr: vec![1],
+        ..left_by_2.clone()
+    };
+    let partitions = vec![left_by_2; 4 * SLICE + 1];
+    world.topic("hopeless", Uuid::from_u128(0x70), partitions);
+    world.topic("behind", Uuid::from_u128(0x71), vec![left_by_1]);
+    world.change(1, |it| it.fenced = 1);
+    world.change(2, |it| it.fenced = 1);
+    world.soft = Soft::new(&world.settings, &world.image, Now::default(), 2);
+    world.beats(&[3]);
+    world.beat(1, |_| {}).unwrap();
+    assert_eq!(world.steps(), [1]);
+    assert_eq!(world.led_by(1), 1);
+    assert!(!world.soft.handovers.pending());
+}
