@@ -18,11 +18,12 @@ use kafka_protocol::protocol::StrBytes;
 
 use super::authorize::{Operation, Resource};
 use super::leaders::{ClusterRules, TopicRules};
+use super::levels::metadata_version;
 use super::new_partitions::check_assignment;
 use super::partition_change::{Change, Election, Rules};
 use super::{Context, Decision, RECORDS_PER_OPERATION_MAX, Reply, View};
 use crate::image::{Partition, TopicRef};
-use crate::records::VersionedRecord;
+use crate::records::{Record, VersionedRecord};
 use crate::types::{ApiError, ErrorCode, PartitionId};
 
 /// The rule of AlterPartitionReassignments v0 and v1. Each partition is refused by itself; what is
@@ -44,6 +45,7 @@ pub(super) fn decide(
     }
     let any_factor = request.allow_replication_factor_change;
     let mut records = Vec::new();
+    let mut changed = BTreeSet::new();
     let cluster = ClusterRules::of(view.image, view.settings);
     let mut responses = Vec::with_capacity(request.topics.len());
     for asked in request.topics {
@@ -62,7 +64,13 @@ pub(super) fn decide(
                     // As in Java: what is too much is refused, the rest is written.
                     return Err(ErrorCode::UnknownServerError.into());
                 }
-                records.extend(record);
+                let place = known.map(|(topic, _)| (topic.id(), wanted.partition_index));
+                records.extend(match (record, place) {
+                    (Some(record), Some((topic, index))) if !changed.insert((topic, index)) => {
+                        Some(with_directories(view, record))
+                    }
+                    (record, _) => record,
+                });
                 Ok(())
             });
             let result = reply::ReassignablePartitionResponse::default()
@@ -127,6 +135,22 @@ fn alter(
         }
     };
     Ok(change.record())
+}
+
+/// A later change of a partition that the request names again. All of them are made of what was
+/// before the request: where an earlier one changes the number of replicas, one that leaves the
+/// directories as they were has to say so, or it makes no sense behind the other.
+fn with_directories(view: &View<'_>, mut again: VersionedRecord) -> VersionedRecord {
+    if let Record::PartitionChange(change) = &mut again.record
+        && change.replicas.is_some()
+        && change.directories.is_none()
+        && metadata_version(view.image).directory_assignment()
+    {
+        let topic = view.image.topic_by_id(change.topic_id);
+        let old = topic.and_then(|topic| topic.partition(PartitionId(change.partition_id)));
+        change.directories = old.map(|old| old.directories().to_vec());
+    }
+    again
 }
 
 /// Back to the replicas before the move.

@@ -9,8 +9,9 @@ use kafka_protocol::messages::list_partition_reassignments_request as asked;
 use super::*;
 use crate::controller::Request;
 use crate::controller::testing::World;
-use crate::records::{PartitionChangeRecord, PartitionRecord, Record};
+use crate::records::{PartitionChangeRecord, PartitionRecord};
 use crate::types::Uuid;
+use crate::types::ids::DIR_UNASSIGNED;
 
 const TOPIC: Uuid = Uuid::from_u128(0x70);
 
@@ -308,6 +309,31 @@ fn moves_beyond_what_one_operation_writes_are_refused_one_by_one() {
     };
     let last = reply.responses[0].partitions.last().unwrap();
     assert_eq!((last.error_code, &last.error_message), (-1, &None));
+}
+
+/// The second change left out the directories, which it does not change, and had fewer of them than
+/// replicas behind the first: the leader stopped over its own record.
+#[test]
+fn a_partition_that_is_named_twice_and_grows_the_first_time_keeps_a_directory_for_each_replica() {
+    let mut world = World::with_brokers(&[]);
+    for id in 1..=3 {
+        world.broker(id, &[dir(id), dir(id + 100)]);
+    }
+    let unassigned = PartitionRecord {
+        replicas: vec![1, 2],
+        isr: vec![1, 2],
+        leader: 1,
+        directories: vec![DIR_UNASSIGNED; 2],
+        ..PartitionRecord::default()
+    };
+    world.topic("t", TOPIC, vec![unassigned]);
+    let twice = request("t", &[(0, Some(&[1, 2, 3])), (0, Some(&[2, 1]))]);
+    let (code, _, records) = take(&mut world, twice);
+    assert_eq!((code, records.len()), (0, 2));
+    let topic = world.image.topic_by_name("t").unwrap();
+    let partition = topic.partition(PartitionId(0)).unwrap();
+    assert_eq!(partition.replicas(), [2, 1]);
+    assert_eq!(partition.directories().len(), 2);
 }
 
 #[test]
