@@ -2,6 +2,8 @@
 //! controller answers from the published image (KIP-140, KIP-290, KIP-801, KIP-1276).
 
 mod filter;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeSet;
 

@@ -17,15 +17,15 @@ use crate::types::{ApiError, Uuid};
 /// answers UNKNOWN_SERVER_ERROR, kraftd refuses the item with INVALID_REQUEST and goes on.
 const REFUSED_INSTEAD_OF_FAILING: &[&str] = &["append without a value", "unknown operation"];
 
-struct Row<'a> {
-    case: &'a str,
-    api: &'a str,
-    version: i16,
-    request: Bytes,
-    answer: Bytes,
+pub(super) struct Row<'a> {
+    pub(super) case: &'a str,
+    pub(super) api: &'a str,
+    pub(super) version: i16,
+    pub(super) request: Bytes,
+    pub(super) answer: Bytes,
 }
 
-fn rows(text: &str) -> Vec<Row<'_>> {
+pub(super) fn rows(text: &str) -> Vec<Row<'_>> {
     let row = |line: &'_ str| {
         let mut columns = line.split('\t');
         let mut next = || columns.next();
@@ -64,12 +64,12 @@ fn unhex(text: &str) -> Bytes {
         .collect()
 }
 
-fn read<M: Decodable>(bytes: &Bytes, version: i16) -> M {
+pub(super) fn read<M: Decodable>(bytes: &Bytes, version: i16) -> M {
     M::decode(&mut bytes.clone(), version).unwrap()
 }
 
 /// Items in an order that does not depend on a hash, with a mark in place of random ids.
-fn sorted<T: Debug>(items: Vec<T>) -> Vec<String> {
+pub(super) fn sorted<T: Debug>(items: Vec<T>) -> Vec<String> {
     let mut shown: Vec<String> = items.iter().map(|item| format!("{item:?}")).collect();
     shown.sort();
     shown
