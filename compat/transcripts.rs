@@ -430,7 +430,13 @@ fn printed(
         .filter(|line| !line.starts_with("\tat ") && !line.is_empty());
     let err = told.map(|line| format!("err| {}", normal.line(line)));
     let mut lines: Vec<String> = out.chain(err).collect();
-    if sorted {
+    if tool == ACLS {
+        // This one prints sets of entries and maps of them.
+        for line in &mut lines {
+            *line = line.split_whitespace().collect::<Vec<_>>().join(" ");
+        }
+    }
+    if sorted || tool == ACLS {
         lines.sort();
     }
     lines.push(format!("exit| {}", output.code));

@@ -38,6 +38,21 @@ fn operation(number: &str) -> Operation {
     found.unwrap()
 }
 
+/// The entry of a line of the table.
+fn entry(cells: &[&str], number: usize) -> crate::records::AccessControlEntryRecord {
+    crate::records::AccessControlEntryRecord {
+        id: Uuid::from_u128(number as u128),
+        resource_type: cells[1].parse().unwrap(),
+        resource_name: cells[2].into(),
+        pattern_type: cells[3].parse().unwrap(),
+        principal: cells[4].into(),
+        host: cells[5].into(),
+        operation: cells[6].parse().unwrap(),
+        permission_type: cells[7].parse().unwrap(),
+        ..Default::default()
+    }
+}
+
 #[test]
 fn every_decision_is_the_one_of_kafkas_own_authorizer() {
     let table = include_str!("../../../fixtures/4.4.0/authorizer/decisions.tsv");
@@ -56,29 +71,10 @@ fn every_decision_is_the_one_of_kafkas_own_authorizer() {
                 };
                 acls = crate::image::Image::empty();
             }
-            [
-                "acl",
-                kind,
-                name,
-                pattern,
-                principal,
-                host,
-                operation,
-                permission,
-            ] => {
-                let record = crate::records::AccessControlEntryRecord {
-                    id: Uuid::from_u128(acls.acls().by_id().len() as u128),
-                    resource_type: kind.parse().unwrap(),
-                    resource_name: name.into(),
-                    pattern_type: pattern.parse().unwrap(),
-                    principal: principal.into(),
-                    host: host.into(),
-                    operation: operation.parse().unwrap(),
-                    permission_type: permission.parse().unwrap(),
-                    ..Default::default()
-                };
-                acls.replay(&record.into(), crate::types::Offset(0))
-                    .unwrap();
+            ["acl", ..] => {
+                let record = entry(&cells, acls.acls().by_id().len());
+                let offset = crate::types::Offset(0);
+                acls.replay(&record.into(), offset).unwrap();
             }
             [
                 "ask",
