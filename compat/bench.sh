@@ -55,9 +55,11 @@ echo "kraftd $commit ($(($(stat -c %s "$kraftd") / 1000)) kB) and Java's control
 echo "Java's heap: 512 MB, scale 1 GB, from 500,000 partitions on 4 GB"
 echo "machine: $machine; load1 $load_before before, $load_after after"
 echo
-awk -F'\t' 'BEGIN { line = "%-26s %-12s %16s %10s %10s %9s  %s\n"
-    printf line, "measure", "unit", "expected", "kraftd", "Java", "Java:our", "target" }
-  { ratio = $4 > 0 && $5 > 0 ? sprintf("%.1f", $5 / $4) : ""
+awk -F'\t' 'BEGIN { line = "%-30s %-12s %16s %10s %10s %9s  %s\n"
+    printf line, "measure", "unit", "expected", "kraftd", "Java", "times", "target" }
+  { better = substr($6, 1, 1) == ">" ? $4 : $5
+    worse = substr($6, 1, 1) == ">" ? $5 : $4
+    ratio = better > 0 && worse > 0 ? sprintf("%.1f", better / worse) : ""
     target = $6
     if (split($6, words, " ") > 1 && $4 != "-" && ($5 != "-" || words[2] != "Java")) {
       limit = words[2] != "Java" ? words[2] : words[3] == "*" ? $5 * words[4] : $5 / words[4]

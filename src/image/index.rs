@@ -1,17 +1,18 @@
 //! A copy-on-write hash index: from a hash to the table positions whose keys have it.
 //!
 //! The index does not hold keys. Who asks says which position is the right one, by looking at the
-//! row there. It is split in [`SHARDS`] parts, so that a change under a fork copies one small part
-//! and the spine. Nothing ever depends on the order inside: there is no way to walk it.
+//! row there. It is split in [`GROUP`] groups of as many parts, so that a change under a fork
+//! copies one small part and two short lists of pointers. Nothing ever depends on the order inside:
+//! there is no way to walk it.
 
 use std::hash::{BuildHasher as _, Hash};
 use std::sync::Arc;
 
 use foldhash::quality::FixedState;
 
-/// Parts of one index. More parts make a change dearer (the spine is copied), fewer make the parts
-/// larger.
-const SHARDS: usize = 256;
+/// Groups of one index, and parts of one group. More make a change dearer (two lists of so many
+/// pointers are copied), fewer make the parts larger.
+const GROUP: usize = 16;
 
 /// The hash of a key: the same in every process of one build, which is all that an index needs.
 pub(super) fn hash_of<K: Hash + ?Sized>(key: &K) -> u64 {
@@ -21,15 +22,18 @@ pub(super) fn hash_of<K: Hash + ?Sized>(key: &K) -> u64 {
 /// See the module.
 #[derive(Clone, Debug)]
 pub(super) struct Index {
-    shards: Arc<Vec<Arc<Shard>>>,
+    groups: Arc<[Group; GROUP]>,
 }
+
+type Group = Arc<[Arc<Shard>; GROUP]>;
 
 impl Default for Index {
     fn default() -> Self {
         // All parts share one empty shard until something is put into them.
         let empty = Arc::new(Shard::default());
+        let group = Arc::new(std::array::from_fn(|_| Arc::clone(&empty)));
         Self {
-            shards: Arc::new(std::iter::repeat_n(empty, SHARDS).collect()),
+            groups: Arc::new(std::array::from_fn(|_| Arc::clone(&group))),
         }
     }
 }
@@ -37,14 +41,14 @@ impl Default for Index {
 impl Index {
     /// The first position under `hash` that `is_it` accepts.
     pub(super) fn find(&self, hash: u64, is_it: impl FnMut(usize) -> bool) -> Option<usize> {
-        self.shards[shard_of(hash)]
+        self.shard(hash)
             .positions(tag_of(hash))
             .find_position(is_it)
     }
 
     /// All positions that may have a key with this hash (a few false ones are possible).
     pub(super) fn candidates(&self, hash: u64) -> impl Iterator<Item = usize> {
-        self.shards[shard_of(hash)].positions(tag_of(hash))
+        self.shard(hash).positions(tag_of(hash))
     }
 
     /// Adds `position` under `hash`. The caller knows that it is not there yet.
@@ -61,13 +65,22 @@ impl Index {
         self.shard_mut(hash).remove(tag_of(hash), position);
     }
 
+    fn shard(&self, hash: u64) -> &Shard {
+        let (group, shard) = place_of(hash);
+        &self.groups[group][shard]
+    }
+
     fn shard_mut(&mut self, hash: u64) -> &mut Shard {
-        Arc::make_mut(&mut Arc::make_mut(&mut self.shards)[shard_of(hash)])
+        let (group, shard) = place_of(hash);
+        let group = &mut Arc::make_mut(&mut self.groups)[group];
+        Arc::make_mut(&mut Arc::make_mut(group)[shard])
     }
 }
 
-fn shard_of(hash: u64) -> usize {
-    (hash >> 56) as usize
+/// The group and the part in it.
+fn place_of(hash: u64) -> (usize, usize) {
+    let bits = (hash >> 56) as usize;
+    (bits / GROUP, bits % GROUP)
 }
 
 fn tag_of(hash: u64) -> u32 {

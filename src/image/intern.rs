@@ -5,8 +5,9 @@
 //! id as its replicas. Id 0 is the empty list (for rare fields: none set).
 //!
 //! Nobody counts who uses a value. A pool grows until it may hold more dead values than live ones;
-//! then its owner, who can see every use, marks the live ones and has the rest swept out. A live
-//! value keeps its id, so no row is written, and older images keep the pool that they had.
+//! then its owner, who can see every use, marks the live ones and has the rest swept out, some at a
+//! time: what is interned meanwhile is live without a mark of the owner. A live value keeps its id,
+//! so no row is written, and older images keep the pool that they had.
 
 use std::borrow::Borrow;
 use std::hash::Hash;
@@ -23,10 +24,14 @@ const SLACK: usize = 1024;
 pub(super) struct Pool<T> {
     values: Table<T>,
     index: Index,
-    /// Ids of values that were swept out, to be given away again; the lowest one last.
+    /// Ids of values that were swept out, to be given away again; the one freed last is first.
     free: Arc<Vec<u32>>,
     /// How many values were live at the last sweep.
     kept: usize,
+    /// While a sweep is under way, for every id whether it is known to be live.
+    live: Option<Arc<Vec<bool>>>,
+    /// While a sweep is under way, ids at and above this one have been looked at; 0 outside.
+    swept: usize,
 }
 
 impl<T> Pool<T> {
@@ -40,6 +45,8 @@ impl<T> Pool<T> {
             index: Index::default(),
             free: Arc::default(),
             kept: 1,
+            live: None,
+            swept: 0,
         };
         let hash = hash_of(first.borrow());
         pool.add(hash, first);
@@ -68,10 +75,12 @@ impl<T> Pool<T> {
         let known = self.index.find(hash, |at| {
             values.get(at).is_some_and(|known| known.borrow() == value)
         });
-        match known {
+        let id = match known {
             Some(at) => at as u32,
             None => self.add(hash, T::from(value)),
-        }
+        };
+        self.mark_live(id);
+        id
     }
 
     fn add(&mut self, hash: u64, value: T) -> u32
@@ -106,7 +115,7 @@ impl<T> Pool<T> {
         self.values.iter().map(wanted).collect()
     }
 
-    /// No id marked, for a sweep.
+    /// No id marked.
     pub(super) fn unmarked(&self) -> Vec<bool> {
         vec![false; self.values.len()]
     }
@@ -118,30 +127,80 @@ impl<T> Pool<T> {
         self.len() > 2 * self.kept + users / 16 + SLACK
     }
 
-    /// Drops every value but those whose id is marked as live, and id 0.
-    pub(super) fn sweep<Q>(&mut self, live: &[bool])
+    /// Begins a sweep: nothing is known to be live but id 0.
+    pub(super) fn begin_sweep(&mut self) {
+        self.live = Some(Arc::new(self.unmarked()));
+        self.mark_live(0);
+    }
+
+    /// Keeps a value from being swept out, if a sweep is under way.
+    pub(super) fn mark_live(&mut self, id: u32) {
+        let Some(live) = &mut self.live else {
+            return;
+        };
+        let at = id as usize;
+        // A copy that shares the marks costs one of them, so nothing is written in vain.
+        if live.get(at).is_some_and(|live| *live) {
+            return;
+        }
+        let live = Arc::make_mut(live);
+        if at >= live.len() {
+            live.resize(at + 1, false);
+        }
+        live[at] = true;
+    }
+
+    /// Is the value kept by the sweep that is under way, as far as is known?
+    pub(super) fn is_live(&self, id: usize) -> bool {
+        let live = self.live.as_ref();
+        live.is_some_and(|live| live.get(id).is_some_and(|live| *live))
+    }
+
+    /// All that is live is marked: from now on the rest is swept out.
+    pub(super) fn begin_drops(&mut self) {
+        self.swept = self.values.len();
+    }
+
+    /// Looks at up to `count` values, the newest first, and drops those that are not live. True
+    /// when the sweep is over.
+    pub(super) fn drop_some<Q>(&mut self, count: usize) -> bool
     where
         T: Borrow<Q> + Clone,
-        Q: Hash + ?Sized,
+        Q: Hash + Eq + ?Sized,
     {
-        let end = live.iter().rposition(|live| *live).map_or(1, |at| at + 1);
-        self.values.truncate(end);
-        let empty = self.value(0).clone();
-        let mut index = Index::default();
-        let mut free = Vec::new();
-        for at in (0..end).rev() {
-            if live[at] || at == 0 {
-                let value = self.values.get(at).expect("marks are of this pool");
-                index.insert(hash_of(value.borrow()), at);
-            } else {
-                let value = self.values.get_mut(at);
-                *value.expect("marks are of this pool") = empty.clone();
-                free.push(at as u32);
+        let from = self.swept;
+        self.swept = from.saturating_sub(count);
+        for at in (self.swept..from).rev() {
+            if !self.is_live(at) {
+                self.drop_value(at);
             }
         }
-        self.index = index;
-        self.kept = end - free.len();
-        self.free = Arc::new(free);
+        let over = self.swept == 0;
+        if over && self.live.take().is_some() {
+            self.kept = self.len();
+        }
+        over
+    }
+
+    fn drop_value<Q>(&mut self, at: usize)
+    where
+        T: Borrow<Q> + Clone,
+        Q: Hash + Eq + ?Sized,
+    {
+        let empty = self.value(0).clone();
+        let value = self.values.get(at).expect("the walk began at the end");
+        if value.borrow() == empty.borrow() {
+            // The id is free already.
+            return;
+        }
+        self.index.remove(hash_of(value.borrow()), at);
+        if at + 1 == self.values.len() {
+            self.values.truncate(at);
+            return;
+        }
+        let value = self.values.get_mut(at);
+        *value.expect("the walk began at the end") = empty;
+        Arc::make_mut(&mut self.free).push(at as u32);
     }
 
     /// Whether every marked id has a value.

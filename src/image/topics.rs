@@ -10,6 +10,7 @@ use uuid::Uuid;
 use super::index::{Index, hash_of};
 use super::intern::Pool;
 use super::slots::Slots;
+use super::sweep::Sweep;
 use super::table::Table;
 use crate::types::{NodeId, PartitionId};
 
@@ -38,6 +39,13 @@ pub(super) struct Rare {
     pub(super) removing: u32,
     pub(super) elr: u32,
     pub(super) last_known_elr: u32,
+}
+
+impl Rare {
+    /// The ids of all four.
+    pub(super) const fn lists(self) -> [u32; 4] {
+        [self.adding, self.removing, self.elr, self.last_known_elr]
+    }
 }
 
 impl From<&Self> for Rare {
@@ -184,6 +192,8 @@ pub(super) struct Topics {
     /// Partitions that another than their first replica leads, or nobody.
     unpreferred_count: usize,
     pub(super) pools: Pools,
+    /// How far the sweep of the pools is.
+    pub(super) sweep: Sweep,
 }
 
 /// The name with every `.` as `_`: two topics whose folded names are equal would have the same
@@ -214,6 +224,11 @@ impl Topics {
     /// How many partitions are not led by their first replica.
     pub(super) const fn unpreferred_count(&self) -> usize {
         self.unpreferred_count
+    }
+
+    /// The topic in a slot, beside the pools.
+    pub(super) fn slot_and_pools(&mut self, at: usize) -> (Option<&Topic>, &mut Pools) {
+        (self.slots.get(at), &mut self.pools)
     }
 
     pub(super) fn slot(&self, at: usize) -> Option<&Topic> {
