@@ -47,7 +47,7 @@ fn run(seed: u64, count: usize, allowed: &mut Allowed) -> Vec<String> {
 fn java_and_kraftd_answer_and_write_the_same_for_what_chance_asks() {
     let mut allowed = Allowed::default();
     let chosen = number("DIFF_SEED");
-    let seeds = chosen.map_or(SEEDS.to_vec(), |seed| vec![seed]);
+    let seeds = chosen.map_or_else(|| SEEDS.to_vec(), |seed| vec![seed]);
     let count = number("DIFF_COUNT").map_or(COUNT, |count| {
         usize::try_from(count).expect("a count of requests")
     });

@@ -282,7 +282,7 @@ impl Run {
                 kraftd.get(at).unwrap_or(&none),
             );
             for place in self.bindings.differences(java, kraftd) {
-                let kind = java["type"].as_str().or(kraftd["type"].as_str());
+                let kind = java["type"].as_str().or_else(|| kraftd["type"].as_str());
                 places.push(format!("record {at} {}{place}", kind.unwrap_or_default()));
             }
         }
@@ -313,8 +313,8 @@ impl Run {
             .replace(", unknown_tagged_fields: {}", "");
         let (seed, api, version) = (self.seed, difference.api, step.version);
         format!(
-            "seed {seed}, step {number}: {api} v{version}{forwarded}\n    {request}\n  Java\n    {}\n  \
-             kraftd\n    {}\n  differ in (Java's, kraftd's)\n    {}\n  again: make diff-java \
+            "seed {seed}, step {number}: {api} v{version}{forwarded}\n    {request}\n  Java\n    \
+             {}\n  kraftd\n    {}\n  differ in (Java's, kraftd's)\n    {}\n  again: make diff-java \
              SEED={seed} COUNT={}\n",
             shown(java),
             shown(kraftd),

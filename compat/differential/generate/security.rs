@@ -246,8 +246,8 @@ impl Generator {
     /// One of the first `good`, now and then one of the others.
     fn mostly_first(&mut self, items: &[&'static str], good: usize) -> &'static str {
         match self.dice.once_in(10) {
-            true => *self.dice.pick(items),
-            false => *self.dice.pick(&items[..good]),
+            true => self.dice.pick(items),
+            false => self.dice.pick(&items[..good]),
         }
     }
 
