@@ -245,10 +245,12 @@ impl Generator {
 
     /// One of the first `good`, now and then one of the others.
     fn mostly_first(&mut self, items: &[&'static str], good: usize) -> &'static str {
-        match self.dice.once_in(10) {
-            true => self.dice.pick(items),
-            false => self.dice.pick(&items[..good]),
-        }
+        let among = match self.dice.once_in(10) {
+            true => items,
+            false => &items[..good],
+        };
+        let &picked = self.dice.pick(among);
+        picked
     }
 
     fn acl_filter(&mut self) -> DeleteAclsFilter {
