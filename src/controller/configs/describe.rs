@@ -369,12 +369,14 @@ impl Describer<'_> {
             Some(key) => self
                 .entry(&key.definition(), value, synonyms)
                 .with_read_only(!key.dynamic),
-            None if is_only_dynamic(name) => self
-                .untyped(name, value, synonyms)
-                .with_config_type(Kind::Long.id()),
             None => {
-                let entry = self.untyped(name, None, synonyms);
-                entry.with_is_sensitive(true).with_read_only(true)
+                let kind = kind_of(name);
+                let sensitive = is_sensitive(kind);
+                let value = value.filter(|_| !sensitive);
+                self.untyped(name, value, synonyms)
+                    .with_is_sensitive(sensitive)
+                    .with_config_type(kind.map_or(0, Kind::id))
+                    .with_read_only(!is_only_dynamic(name))
             }
         }
     }

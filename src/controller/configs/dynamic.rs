@@ -77,10 +77,28 @@ pub(super) fn is_only_dynamic(name: &str) -> bool {
     ONLY_DYNAMIC.contains(&name)
 }
 
+/// Keys of a listener that may have a mechanism in front of them, too.
+const OF_MECHANISM: [&str; 5] = [
+    "connections.max.reauth.ms",
+    "sasl.jaas.config",
+    "sasl.login.callback.handler.class",
+    "sasl.login.class",
+    "sasl.server.callback.handler.class",
+];
+
+/// The key that this one is for one listener.
+fn of_listener(name: &str) -> Option<&str> {
+    let (_, key) = name.strip_prefix("listener.name.")?.split_once('.')?;
+    let plain = OF_MECHANISM.iter().find(|plain| key.ends_with(*plain));
+    Some(plain.map_or(key, |plain| plain))
+}
+
 /// The type of a key's values; `None` when nobody here knows the key.
 pub(super) fn kind_of(name: &str) -> Option<Kind> {
-    let key = server_keys::find(name).map(|key| key.kind);
-    key.or_else(|| is_only_dynamic(name).then_some(Kind::Long))
+    let find = |name: &str| server_keys::find(name).map(|key| key.kind);
+    find(name)
+        .or_else(|| find(of_listener(name)?))
+        .or_else(|| is_only_dynamic(name).then_some(Kind::Long))
 }
 
 /// True when this value of a key that was set at this level holds. Those of plug-ins do: nobody
@@ -97,27 +115,20 @@ pub(super) fn holds(name: &str, value: &str, level: Level) -> bool {
 }
 
 fn has_type(name: &str, value: &str) -> bool {
-    let known = server_keys::find(name).map(|key| key.definition());
-    let only_dynamic = || {
-        is_only_dynamic(name).then_some(Definition {
-            name: "",
-            kind: Kind::Long,
-            default: None,
-            check: Check::Any,
-        })
-    };
-    let definition = known.or_else(only_dynamic);
-    definition.is_none_or(|definition| definition.read(value).is_ok())
+    let typed = kind_of(name).map(|kind| Definition {
+        name: "",
+        kind,
+        default: None,
+        check: Check::Any,
+    });
+    typed.is_none_or(|definition| definition.read(value).is_ok())
 }
 
 fn is_per_node(name: &str) -> bool {
     if PER_NODE.contains(&name) {
         return true;
     }
-    let key = name
-        .strip_prefix("listener.name.")
-        .and_then(|rest| rest.split_once('.'));
-    key.is_some_and(|(_, key)| !LISTENER_KEYS_OF_ALL.contains(&key))
+    of_listener(name).is_some_and(|key| !LISTENER_KEYS_OF_ALL.contains(&key))
 }
 
 #[cfg(test)]
@@ -160,5 +171,10 @@ mod tests {
             Some(Kind::Long)
         );
         assert_eq!(kind_of("no.such.key"), None);
+        let kind = |key: &str| kind_of(&format!("listener.name.x.{key}"));
+        assert_eq!(kind("ssl.key.password"), Some(Kind::Password));
+        assert_eq!(kind("plain.sasl.jaas.config"), Some(Kind::Password));
+        assert_eq!(kind("max.connections"), Some(Kind::Int));
+        assert_eq!(kind("no.such.key"), None);
     }
 }
