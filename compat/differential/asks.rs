@@ -154,6 +154,8 @@ asks! {
         m::ControllerRegistrationRequest => m::ControllerRegistrationResponse;
     73 AssignReplicasToDirs 0-0 library
         m::AssignReplicasToDirsRequest => m::AssignReplicasToDirsResponse;
+    94 UnregisterController 0-0 own
+        rpc::UnregisterControllerRequest => rpc::UnregisterControllerResponse;
 }
 
 /// The versions of the headers of a request and of its answer.

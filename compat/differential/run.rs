@@ -29,7 +29,7 @@ const CONTROLLER: i32 = 1;
 /// DescribeAcls, DescribeConfigs and DescribeCluster are answered from what a node has published
 /// to itself, which may be a little behind what it has answered: they are asked again.
 const READS: [i16; 3] = [29, 32, 60];
-const READS_MAX: usize = 10;
+const READS_MAX: usize = 100;
 const READS_APART: Duration = Duration::from_millis(30);
 
 /// What both sides are started with. Nothing in it happens by itself: no session ends, no task

@@ -101,7 +101,12 @@ impl Side {
                 self.stream = None;
                 return Ok(None);
             }
-            other => other?,
+            Err(e) => {
+                // What comes late would be taken for the answer to the next request.
+                self.stream = None;
+                return Err(e);
+            }
+            Ok(frame) => frame,
         };
         let mut body = Bytes::from(frame);
         let header = ResponseHeader::decode(&mut body, headers(key, version).1);

@@ -5,6 +5,7 @@ use kafka_protocol::messages::update_features_request::FeatureUpdateKey;
 use kafka_protocol::messages::{
     ControllerRegistrationRequest, DescribeClusterRequest, UpdateFeaturesRequest,
 };
+use kraftd::records::rpc::UnregisterControllerRequest;
 use kraftd::types::features::supported_features;
 use uuid::Uuid;
 
@@ -62,6 +63,15 @@ impl Generator {
             .with_include_cluster_authorized_operations(self.dice.once_in(2))
             .with_include_fenced_brokers(self.dice.once_in(4))
             .into()
+    }
+
+    /// Not of the controller itself: it would register again in its own time.
+    pub(super) fn unregister_controller(&mut self) -> Ask {
+        let controller_id = *self.dice.pick(&[3000, 3001, 3002, 2, 99]);
+        Ask::UnregisterController(UnregisterControllerRequest {
+            controller_id,
+            ..Default::default()
+        })
     }
 
     pub(super) fn controller_registration(&mut self) -> Ask {

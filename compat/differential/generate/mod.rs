@@ -260,6 +260,7 @@ const MAKERS: &[(usize, &[i16], Maker)] = &[
     (9, &[45], Generator::reassign),
     (3, &[46], Generator::list_reassignments),
     (2, &[64], Generator::unregister_broker),
+    (1, &[94], Generator::unregister_controller),
     (7, &[49], Generator::alter_quotas),
     (6, &[51], Generator::alter_scram),
     (3, &[38], Generator::create_token),

@@ -1,5 +1,7 @@
 //! Partitions: ISR changes, directories, elections and reassignments.
 
+use std::collections::BTreeSet;
+
 use kafka_protocol::messages::alter_partition_reassignments_request::{
     ReassignablePartition, ReassignableTopic,
 };
@@ -231,8 +233,11 @@ impl Generator {
 
     pub(super) fn reassign(&mut self) -> Ask {
         let count = *self.dice.weighted(&[(8, 1), (3, 2), (1, 0)]);
+        // Over a partition that is named twice Java's process may stop.
+        let mut named = BTreeSet::new();
         let topics = (0..count).map(|_| {
-            let (name, indexes) = self.some_partitions();
+            let (name, mut indexes) = self.some_partitions();
+            indexes.retain(|index| named.insert((name.clone(), *index)));
             let partitions = indexes.iter().map(|index| {
                 let replicas = self.target(&name, *index);
                 ReassignablePartition::default()
@@ -258,8 +263,11 @@ impl Generator {
         }
         let topic = self.image.topic_by_name(topic);
         let partition = topic.and_then(|topic| topic.partition(PartitionId(index)));
+        // A last leader that is no replica any more makes Java's controller resign.
+        let left =
+            partition.is_some_and(|it| !it.elr().is_empty() || !it.last_known_elr().is_empty());
         let current = partition.map_or(Vec::new(), |partition| partition.replicas().to_vec());
-        match self.dice.below(8) {
+        match if left { 0 } else { self.dice.below(8) } {
             0 => Some(current),
             1 => {
                 let count = current.len();
