@@ -313,8 +313,8 @@ impl Run {
             .replace(", unknown_tagged_fields: {}", "");
         let (seed, api, version) = (self.seed, difference.api, step.version);
         format!(
-            "seed {seed}, step {number}: {api} v{version}{forwarded}\n    {request}\n  Java\n    \
-             {}\n  kraftd\n    {}\n  differ in (Java's, kraftd's)\n    {}\n  again: make diff-java \
+            "seed {seed}, step {number}: {api} v{version}{forwarded}\n    {request}\n  Java\n    {}\n\
+             \x20 kraftd\n    {}\n  differ in (Java's, kraftd's)\n    {}\n  again: make diff-java \
              SEED={seed} COUNT={}\n",
             shown(java),
             shown(kraftd),

@@ -245,12 +245,13 @@ impl Generator {
 
     /// One of the first `good`, now and then one of the others.
     fn mostly_first(&mut self, items: &[&'static str], good: usize) -> &'static str {
-        let among = match self.dice.once_in(10) {
-            true => items,
-            false => &items[..good],
+        let among = if self.dice.once_in(10) {
+            items
+        } else {
+            &items[..good]
         };
-        let &picked = self.dice.pick(among);
-        picked
+        let chosen: &&'static str = self.dice.pick(among);
+        chosen
     }
 
     fn acl_filter(&mut self) -> DeleteAclsFilter {
