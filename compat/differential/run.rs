@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use kafka_protocol::messages::DescribeAclsRequest;
+use kafka_protocol::messages::{ControllerRegistrationRequest, DescribeAclsRequest};
 use kraftd::records::Record;
 use serde_json::{Value, json};
 
@@ -23,13 +23,15 @@ const DIFFERENCES_MAX: usize = 30;
 const SHOWN_MAX: usize = 1_500;
 /// Any, in a filter of access control entries.
 const ANY: i8 = 1;
+/// A controller that is registered to have something written.
+const POKED: i32 = 3999;
 /// The controller of either side.
 const CONTROLLER: i32 = 1;
 
 /// DescribeAcls, DescribeConfigs and DescribeCluster are answered from what a node has published
 /// to itself, which may be a little behind what it has answered: they are asked again.
 const READS: [i16; 3] = [29, 32, 60];
-const READS_MAX: usize = 100;
+const READS_MAX: usize = 40;
 const READS_APART: Duration = Duration::from_millis(30);
 
 /// What both sides are started with. Nothing in it happens by itself: no session ends, no task
@@ -155,6 +157,9 @@ impl Run {
     fn settle_acls(&mut self) {
         let all = DescribeAclsRequest::default()
             .with_resource_type_filter(ANY)
+            .with_resource_name_filter(None)
+            .with_principal_filter(None)
+            .with_host_filter(None)
             .with_pattern_type_filter(ANY)
             .with_operation(ANY)
             .with_permission_type(ANY);
@@ -165,18 +170,43 @@ impl Run {
         };
         let body = step.body(None).expect("it can be said");
         let count = self.generator.image.acls().by_id().len();
-        for side in [&mut self.java, &mut self.kraftd] {
-            until(
-                "all access control entries",
-                Duration::from_secs(60),
-                || {
-                    let answer = side.again(&step, &body);
-                    let resources = answer["resources"].as_array().into_iter().flatten();
-                    let lists = resources.map(|it| it["acls"].as_array().map_or(0, Vec::len));
-                    lists.sum::<usize>() == count
-                },
+        let start = now();
+        while !self.both_have(count, &step, &body) {
+            assert!(
+                start.elapsed() < Duration::from_secs(60),
+                "{count} entries are not published"
             );
+            thread::park_timeout(READS_APART);
+            self.poke();
         }
+    }
+
+    fn both_have(&mut self, count: usize, step: &Step, body: &[u8]) -> bool {
+        let sides = &mut [&mut self.java, &mut self.kraftd].into_iter();
+        sides.all(|side| {
+            let answer = side.again(step, body);
+            let resources = answer["resources"].as_array().into_iter().flatten();
+            let lists = resources.map(|it| it["acls"].as_array().map_or(0, Vec::len));
+            lists.sum::<usize>() == count
+        })
+    }
+
+    /// A Java controller now and then publishes what it wrote only when it writes again, and here
+    /// nothing is written by itself: one more record on both sides.
+    fn poke(&mut self) {
+        let registration = ControllerRegistrationRequest::default().with_controller_id(POKED);
+        let step = Step {
+            ask: Ask::ControllerRegistration(registration),
+            version: 0,
+            forwarded: None,
+        };
+        let body = step.body(None).expect("it can be said");
+        self.java.again(&step, &body);
+        self.kraftd.again(&step, &body);
+        let (java, kraftd) = (self.java.new_records(), self.kraftd.new_records());
+        let places = self.compare_records(&java, &kraftd, false);
+        assert!(places.is_empty(), "a registration of its own: {places:#?}");
+        self.generator.after(&step, &Value::Null, &java);
     }
 
     /// Sends so many requests.
@@ -219,6 +249,7 @@ impl Run {
                 break;
             }
             thread::park_timeout(READS_APART);
+            self.poke();
             java = self.java.again(step, &theirs);
             kraftd = self.kraftd.again(step, &ours);
             places = self.bindings.differences(&java, &kraftd);
@@ -313,9 +344,9 @@ impl Run {
             .replace(", unknown_tagged_fields: {}", "");
         let (seed, api, version) = (self.seed, difference.api, step.version);
         format!(
-            "seed {seed}, step {number}: {api} v{version}{forwarded}\n    {request}\n  Java\n    {}\n\
-             \x20 kraftd\n    {}\n  differ in (Java's, kraftd's)\n    {}\n  again: make diff-java \
-             SEED={seed} COUNT={}\n",
+            "seed {seed}, step {number}: {api} v{version}{forwarded}\n    {request}\n  Java\n    \
+             {}\n  kraftd\n    {}\n  differ in (Java's, kraftd's)\n    {}\n  again: make \
+             diff-java SEED={seed} COUNT={}\n",
             shown(java),
             shown(kraftd),
             difference.places.join("\n    "),
