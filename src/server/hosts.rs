@@ -119,10 +119,14 @@ pub(crate) async fn unknown(names: BTreeSet<String>) -> Option<BTreeSet<String>>
 }
 
 async fn resolves(name: String) -> bool {
+    // Whoever gives up waiting for its turn leaves nothing behind.
+    let Ok(permit) = LOOKUPS.acquire().await else {
+        return false;
+    };
     // A task of its own: the permit is given back when the resolver's thread is free again, also
     // when nobody waits for it any more.
     let lookup = tokio::spawn(async move {
-        let _permit = LOOKUPS.acquire().await.ok()?;
+        let _permit = permit;
         let mut found = tokio::net::lookup_host((name.as_str(), 0)).await.ok()?;
         found.next()
     });
@@ -160,5 +164,16 @@ mod tests {
         let names = ["localhost", "127.1", "not a host", "a\0b"];
         let unknown = unknown(names.map(str::to_owned).into()).await.unwrap();
         assert_eq!(unknown, ["a\0b", "not a host"].map(str::to_owned).into());
+    }
+
+    #[tokio::test]
+    async fn who_gives_up_waiting_for_a_lookup_leaves_no_task_behind() {
+        let all = LOOKUPS.acquire_many(LOOKUPS_MAX as u32).await.unwrap();
+        let lookup = resolves("localhost".to_owned());
+        let given_up = tokio::time::timeout(Duration::from_millis(10), lookup).await;
+        assert!(given_up.is_err());
+        let tasks = tokio::runtime::Handle::current().metrics();
+        assert_eq!(tasks.num_alive_tasks(), 0);
+        drop(all);
     }
 }
