@@ -2,6 +2,7 @@
 //! controller answers from the published image (KIP-140, KIP-290, KIP-801, KIP-1276).
 
 mod filter;
+mod lookup;
 #[cfg(test)]
 mod tests;
 
@@ -28,6 +29,7 @@ use crate::records::{
 };
 use crate::types::{ApiError, ErrorCode, Uuid};
 use filter::Filter;
+use lookup::Lookup;
 
 /// What a number stands for that Kafka's enumerations do not have.
 const UNKNOWN: i8 = 0;
@@ -229,7 +231,8 @@ fn check_host(host: &str, blocks: bool) -> Result<(), ApiError> {
 ///
 /// # Errors
 /// `SECURITY_DISABLED` without an authorizer, `INVALID_REQUEST` when too many entries would go,
-/// `POLICY_VIOLATION` when the answer would tell of far more than go.
+/// `POLICY_VIOLATION` when the answer would tell of far more than go, or when far more would have to
+/// be looked at.
 pub(super) fn delete(
     view: &View<'_>,
     request: &km::DeleteAclsRequest,
@@ -237,6 +240,8 @@ pub(super) fn delete(
     if view.settings.authorizer.is_none() {
         return Err(disabled());
     }
+    let lookup = Lookup::new(view.image.acls().by_id());
+    lookup.bounded(request.filters.iter().map(Filter::from))?;
     let mut gone = BTreeSet::new();
     let mut told = 0;
     let mut results = Vec::new();
@@ -253,7 +258,7 @@ pub(super) fn delete(
             continue;
         }
         let mut matching = Vec::new();
-        for (id, acl) in &**view.image.acls().by_id() {
+        for (id, acl) in lookup.candidates(&filter) {
             if !filter.matches(acl) {
                 continue;
             }

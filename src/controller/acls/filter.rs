@@ -39,7 +39,7 @@ macro_rules! from {
 from!(DescribeAclsRequest);
 from!(DeleteAclsFilter);
 
-impl Filter<'_> {
+impl<'a> Filter<'a> {
     /// Why nothing can match, when a value of the filter means nothing.
     pub(super) fn unknown(&self) -> Option<&'static str> {
         if [self.resource_type, self.pattern_type].contains(&UNKNOWN) {
@@ -47,6 +47,14 @@ impl Filter<'_> {
         }
         let entry = [self.operation, self.permission_type].contains(&UNKNOWN);
         entry.then_some("Unknown entryFilter.")
+    }
+
+    /// The only resource whose entries can match, as type and name, where there is only one.
+    pub(super) fn resource(&self) -> Option<(i8, &'a str)> {
+        let one = self.resource_type != ANY && self.pattern_type != MATCH;
+        self.resource_name
+            .filter(|_| one)
+            .map(|name| (self.resource_type, name))
     }
 
     pub(super) fn matches(&self, acl: &Acl) -> bool {
