@@ -24,9 +24,12 @@ fn files(dir: &Path, found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(dir).expect("a readable directory") {
         let path = entry.expect("readable").path();
         let ending = path.extension().and_then(|it| it.to_str());
+        let name = path.file_name().and_then(|it| it.to_str());
+        // The log behind recorded answers has another name, which the tool does not read.
+        let is_named = name.is_some_and(|it| it.starts_with(|c: char| c.is_ascii_digit()));
         if path.is_dir() {
             files(&path, found);
-        } else if matches!(ending, Some("log" | "checkpoint")) {
+        } else if is_named && matches!(ending, Some("log" | "checkpoint")) {
             found.push(path);
         }
     }

@@ -287,7 +287,7 @@ fn identity() -> Vec<Case> {
                 META_PROPERTIES_FILE,
                 &["MkU3OEVBNTcwNTJENDM2Qg"],
             ),
-            start: Start::Refused(&["MkU3OEVBNTcwNTJENDM2Qg", "AAAAAAAAAAAAAAAAAAAAAg"]),
+            start: Start::Starts,
         },
         Case {
             title: "the directory's id is gone",
