@@ -231,8 +231,8 @@ fn check_host(host: &str, blocks: bool) -> Result<(), ApiError> {
 ///
 /// # Errors
 /// `SECURITY_DISABLED` without an authorizer, `INVALID_REQUEST` when too many entries would go,
-/// `POLICY_VIOLATION` when the answer would tell of far more than go, or when far more would have to
-/// be looked at.
+/// `POLICY_VIOLATION` when the answer would tell of far more than go, or when far more would have
+/// to be looked at.
 pub(super) fn delete(
     view: &View<'_>,
     request: &km::DeleteAclsRequest,
