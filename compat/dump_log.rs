@@ -26,10 +26,10 @@ fn files(dir: &Path, found: &mut Vec<PathBuf>) {
         let ending = path.extension().and_then(|it| it.to_str());
         let name = path.file_name().and_then(|it| it.to_str());
         // The log behind recorded answers has another name, which the tool does not read.
-        let is_named = name.is_some_and(|it| it.starts_with(|c: char| c.is_ascii_digit()));
+        let is_segment = name.is_some_and(|it| it.starts_with(|c: char| c.is_ascii_digit()));
         if path.is_dir() {
             files(&path, found);
-        } else if is_named && matches!(ending, Some("log" | "checkpoint")) {
+        } else if ending == Some("checkpoint") || (is_segment && ending == Some("log")) {
             found.push(path);
         }
     }
