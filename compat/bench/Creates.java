@@ -93,34 +93,21 @@ final class Creates {
     }
 
     private Figures create(Quorum quorum, int port, Load load) throws Exception {
-        ConcurrentLinkedQueue<Exception> failures = new ConcurrentLinkedQueue<>();
         ConcurrentLinkedQueue<Double> took = new ConcurrentLinkedQueue<>();
-        List<Thread> threads = new ArrayList<>();
         double cpu = quorum.cpuMs();
         long start = System.nanoTime();
         long end = start + TimeUnit.SECONDS.toNanos(SECONDS);
-        for (int i = 0; i < load.connections; i++) {
-            threads.add(new Thread(() -> {
-                try (Connection connection = new Connection(port)) {
-                    while (System.nanoTime() < end) {
-                        String name = "topic-" + next.getAndIncrement();
-                        long sent = System.nanoTime();
-                        Requests.createTopics(connection, name, load.topics, load.partitions,
-                            load.replicas);
-                        took.add((System.nanoTime() - sent) / 1e6);
-                    }
-                } catch (Exception e) {
-                    failures.add(e);
+        Clients.together(load.connections, client -> {
+            try (Connection connection = new Connection(port)) {
+                while (System.nanoTime() < end) {
+                    String name = "topic-" + next.getAndIncrement();
+                    long sent = System.nanoTime();
+                    Requests.createTopics(connection, name, load.topics, load.partitions,
+                        load.replicas);
+                    took.add((System.nanoTime() - sent) / 1e6);
                 }
-            }, "client-" + i));
-        }
-        threads.forEach(Thread::start);
-        for (Thread thread : threads) {
-            thread.join();
-        }
-        if (!failures.isEmpty()) {
-            throw failures.peek();
-        }
+            }
+        });
         double seconds = (System.nanoTime() - start) / 1e9;
         cpu = quorum.cpuMs() - cpu;
         double[] all = took.stream().mapToDouble(Double::doubleValue).toArray();

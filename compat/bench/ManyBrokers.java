@@ -2,7 +2,6 @@ package kraftd.bench;
 
 import java.util.ArrayList;
 import java.util.List;
-import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
 
@@ -62,7 +61,7 @@ final class ManyBrokers {
             Connection[] connections = new Connection[BROKERS];
             long[] epochs = new long[BROKERS];
             AtomicInteger next = new AtomicInteger();
-            together(client -> {
+            Clients.together(CLIENTS, client -> {
                 for (int n = next.getAndIncrement(); n < BROKERS; n = next.getAndIncrement()) {
                     connections[n] = new Connection(servers.port);
                     epochs[n] = Requests.addBroker(connections[n], Servers.CLUSTER, n + 1);
@@ -94,7 +93,7 @@ final class ManyBrokers {
         double cpu = Usage.of(controller).cpuMs();
         long start = System.nanoTime();
         long end = start + TimeUnit.SECONDS.toNanos(SECONDS);
-        together(client -> {
+        Clients.together(CLIENTS, client -> {
             List<Double> mine = took.get(client);
             long due = start + period / BROKERS * client;
             for (int i = 0; ; i++, due += period / share) {
@@ -120,31 +119,5 @@ final class ManyBrokers {
             .toArray();
         return new Figures(all.length / seconds, Bench.quantile(all, 0.5),
             Bench.quantile(all, 0.99), cpu * 1e3 / all.length);
-    }
-
-    private interface Work {
-        void run(int client) throws Exception;
-    }
-
-    private static void together(Work work) throws Exception {
-        ConcurrentLinkedQueue<Exception> failures = new ConcurrentLinkedQueue<>();
-        List<Thread> threads = new ArrayList<>();
-        for (int i = 0; i < CLIENTS; i++) {
-            int client = i;
-            threads.add(new Thread(() -> {
-                try {
-                    work.run(client);
-                } catch (Exception e) {
-                    failures.add(e);
-                }
-            }, "client-" + i));
-        }
-        threads.forEach(Thread::start);
-        for (Thread thread : threads) {
-            thread.join();
-        }
-        if (!failures.isEmpty()) {
-            throw failures.peek();
-        }
     }
 }

@@ -1,8 +1,6 @@
 package kraftd.bench;
 
-import java.util.ArrayList;
 import java.util.List;
-import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.atomic.AtomicInteger;
 
 /**
@@ -68,28 +66,15 @@ final class QuorumCreate {
     private static double[] create(int port, String prefix, int count) throws Exception {
         AtomicInteger next = new AtomicInteger();
         double[] took = new double[count];
-        ConcurrentLinkedQueue<Exception> failures = new ConcurrentLinkedQueue<>();
-        List<Thread> threads = new ArrayList<>();
-        for (int i = 0; i < CONNECTIONS; i++) {
-            threads.add(new Thread(() -> {
-                try (Connection connection = new Connection(port)) {
-                    for (int n = next.getAndIncrement(); n < count; n = next.getAndIncrement()) {
-                        long start = System.nanoTime();
-                        Requests.createTopic(connection, prefix + n, 1, BROKERS);
-                        took[n] = (System.nanoTime() - start) / 1e6;
-                    }
-                } catch (Exception e) {
-                    failures.add(e);
+        Clients.together(CONNECTIONS, client -> {
+            try (Connection connection = new Connection(port)) {
+                for (int n = next.getAndIncrement(); n < count; n = next.getAndIncrement()) {
+                    long start = System.nanoTime();
+                    Requests.createTopic(connection, prefix + n, 1, BROKERS);
+                    took[n] = (System.nanoTime() - start) / 1e6;
                 }
-            }, "client-" + i));
-        }
-        threads.forEach(Thread::start);
-        for (Thread thread : threads) {
-            thread.join();
-        }
-        if (!failures.isEmpty()) {
-            throw failures.peek();
-        }
+            }
+        });
         return took;
     }
 }

@@ -6,10 +6,7 @@ use std::time::Duration;
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use kafka_protocol::messages::fetch_request::{FetchPartition, FetchTopic};
-use kafka_protocol::messages::{
-    ApiVersionsRequest, ApiVersionsResponse, FetchRequest, FetchResponse, RequestHeader,
-    ResponseHeader,
-};
+use kafka_protocol::messages::{FetchRequest, FetchResponse, RequestHeader, ResponseHeader};
 use kafka_protocol::protocol::{Decodable, Encodable, StrBytes};
 use kraftd::records::VersionedRecord;
 use kraftd::records::batch::Batch;
@@ -121,16 +118,6 @@ impl Side {
         self.send(key, version, body).expect("it can be asked");
         let answer = self.receive(key, version).expect("an answer");
         answer.expect("the connection stays")
-    }
-
-    /// The APIs that it says it serves, by their numbers.
-    pub(crate) fn apis(&mut self) -> Vec<i16> {
-        let mut body = BytesMut::new();
-        let request = ApiVersionsRequest::default();
-        request.encode(&mut body, 0).expect("an empty body");
-        let mut answer = self.ask(18, 0, &body);
-        let answer = ApiVersionsResponse::decode(&mut answer, 0).expect("version 0");
-        answer.api_keys.iter().map(|api| api.api_key).collect()
     }
 
     /// What the log got since the last call, as an observer sees it.

@@ -24,9 +24,7 @@ use super::authorize::{
 };
 use super::{Decision, RECORDS_PER_OPERATION_MAX, Reply, Settings, Soft, View, levels, too_large};
 use crate::image::{Acl, Image};
-use crate::records::{
-    AccessControlEntryRecord, Record, RemoveAccessControlEntryRecord, VersionedRecord,
-};
+use crate::records::{Record, RemoveAccessControlEntryRecord, VersionedRecord};
 use crate::types::{ApiError, ErrorCode, Uuid};
 use filter::Filter;
 use lookup::Lookup;
@@ -146,18 +144,7 @@ fn created(outcome: Result<(), ApiError>) -> AclCreationResult {
 }
 
 fn record(id: Uuid, acl: &Acl) -> VersionedRecord {
-    let record = AccessControlEntryRecord {
-        id,
-        resource_type: acl.resource_type,
-        resource_name: acl.resource_name.clone(),
-        pattern_type: acl.pattern_type,
-        principal: acl.principal.clone(),
-        host: acl.host.clone(),
-        operation: acl.operation,
-        permission_type: acl.permission_type,
-        ..AccessControlEntryRecord::default()
-    };
-    Record::AccessControlEntry(record).at(0)
+    Record::AccessControlEntry(acl.record(id)).at(0)
 }
 
 /// Java cannot even make an entry of these.

@@ -56,7 +56,7 @@ pub(super) fn rows(text: &str) -> Vec<Row<'_>> {
         .collect()
 }
 
-fn unhex(text: &str) -> Bytes {
+pub(super) fn unhex(text: &str) -> Bytes {
     let digit = |byte: u8| (byte as char).to_digit(16).unwrap() as u8;
     text.as_bytes()
         .chunks(2)

@@ -7,10 +7,9 @@ use kafka_protocol::messages::elect_leaders_response::{PartitionResult, ReplicaE
 use kafka_protocol::messages::{ElectLeadersRequest, ElectLeadersResponse, TopicName};
 use kafka_protocol::protocol::StrBytes;
 
-use super::authorize::{Operation, Resource};
 use super::leaders::ClusterRules;
 use super::partition_change::{Election, NO_LEADER, Rules};
-use super::{Context, Decision, Reply, View, bounded, leaders};
+use super::{Decision, Reply, View, bounded, leaders};
 use crate::image::{Found, Partition, TopicRef};
 use crate::records::VersionedRecord;
 use crate::types::{ApiError, ErrorCode, PartitionId, Uuid};
@@ -19,16 +18,9 @@ use crate::types::{ApiError, ErrorCode, PartitionId, Uuid};
 /// the type at 0.
 ///
 /// # Errors
-/// CLUSTER_AUTHORIZATION_FAILED; INVALID_REQUEST for a type that does not exist; POLICY_VIOLATION
+/// INVALID_REQUEST for a type that does not exist; POLICY_VIOLATION
 /// when more leaders would change than an operation may have records.
-pub(super) fn decide(
-    view: &View<'_>,
-    context: &Context,
-    request: ElectLeadersRequest,
-) -> Result<Decision, ApiError> {
-    if !view.allows(context, Operation::Alter, Resource::Cluster) {
-        return Err(ErrorCode::ClusterAuthorizationFailed.into());
-    }
+pub(super) fn decide(view: &View<'_>, request: ElectLeadersRequest) -> Result<Decision, ApiError> {
     let answer = ElectLeadersResponse::default();
     if request.topic_partitions.as_ref().is_some_and(Vec::is_empty) {
         return Ok(Decision::only(Reply::ElectLeaders(answer)));

@@ -5,20 +5,13 @@ use bytes::Bytes;
 use kafka_protocol::messages as km;
 use kafka_protocol::protocol::{Decodable, Encodable};
 
+use super::answers_tests::unhex;
 use super::testing::World;
 use super::{Reply, Request, Soft};
 use crate::records::batch::Batch;
 use crate::records::rpc::{BrokerHeartbeatRequest, Message};
 use crate::records::{NoOpRecord, PartitionChangeRecord, Record, VersionedRecord};
 use crate::types::Now;
-
-fn unhex(text: &str) -> Bytes {
-    let digit = |byte: u8| (byte as char).to_digit(16).unwrap() as u8;
-    text.as_bytes()
-        .chunks(2)
-        .map(|pair| digit(pair[0]) << 4 | digit(pair[1]))
-        .collect()
-}
 
 fn read<M: Decodable>(hex: &str, version: i16) -> M {
     M::decode(&mut unhex(hex), version).unwrap()

@@ -3,8 +3,7 @@
 
 use indexmap::IndexMap;
 
-/// What `new HashMap()` starts with.
-pub(super) const CAPACITY_DEFAULT: usize = 16;
+use crate::types::java_order::{bucket, grown, string_hash};
 
 /// A map from text that is walked as a `java.util.HashMap` of the same history is. Buckets of many
 /// entries, which Java turns into trees, keep the order of their making there too.
@@ -26,10 +25,7 @@ impl<V> JavaMap<V> {
     /// Sets the value of a key; a known key keeps its place.
     pub(super) fn insert(&mut self, key: &str, value: V) {
         self.entries.insert(key.to_owned(), value);
-        // Grows beyond three quarters.
-        while self.entries.len() > self.buckets * 3 / 4 {
-            self.buckets *= 2;
-        }
+        self.buckets = grown(self.buckets, self.entries.len());
     }
 
     /// Takes a key out.
@@ -50,29 +46,17 @@ impl<V> JavaMap<V> {
         let mut order: Vec<(usize, &str, &V)> = self
             .entries
             .iter()
-            .map(|(key, value)| (self.bucket(key), key.as_str(), value))
+            .map(|(key, value)| (bucket(string_hash(key), self.buckets), key.as_str(), value))
             .collect();
         order.sort_by_key(|(bucket, ..)| *bucket);
         order.into_iter().map(|(_, key, value)| (key, value))
     }
-
-    fn bucket(&self, key: &str) -> usize {
-        let hash = hash_code(key);
-        let spread = hash ^ (hash >> 16);
-        spread as usize & (self.buckets - 1)
-    }
-}
-
-/// `String.hashCode`.
-fn hash_code(text: &str) -> u32 {
-    text.encode_utf16().fold(0, |hash: u32, unit| {
-        hash.wrapping_mul(31).wrapping_add(u32::from(unit))
-    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::types::java_order::CAPACITY_DEFAULT;
 
     fn order(capacity: usize, keys: &[&str]) -> Vec<String> {
         let mut map = JavaMap::with_capacity(capacity);
@@ -108,6 +92,5 @@ mod tests {
              user-10 user-9 user-15 user-8 user-16 user-7 user-13 user-6 user-14"
         );
         assert_eq!(order(0, &["b", "a"]), ["a", "b"]);
-        assert_eq!(hash_code("\u{1f600}x"), 54_959_989);
     }
 }

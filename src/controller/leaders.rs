@@ -234,19 +234,7 @@ pub(super) fn forget_incarnation(
     records: &mut Vec<VersionedRecord>,
 ) {
     if Rules::of(view.image).elr_enabled && !clean {
-        let cause = Cause::LostRecords(id);
-        update(
-            view,
-            cause,
-            view.image.partitions_with_isr_member(id),
-            records,
-        );
-        update(
-            view,
-            cause,
-            view.image.partitions_with_elr_member(id),
-            records,
-        );
+        update_memberships(view, Cause::LostRecords(id), id, records);
     } else {
         update(
             view,
@@ -260,19 +248,19 @@ pub(super) fn forget_incarnation(
 /// The broker is struck off: it leaves the in-sync sets, and partitions in which it is eligible are
 /// looked at again.
 pub(super) fn abandon(view: &View<'_>, id: NodeId, records: &mut Vec<VersionedRecord>) {
-    let cause = Cause::Leaves(id);
-    update(
-        view,
-        cause,
-        view.image.partitions_with_isr_member(id),
-        records,
-    );
-    update(
-        view,
-        cause,
-        view.image.partitions_with_elr_member(id),
-        records,
-    );
+    update_memberships(view, Cause::Leaves(id), id, records);
+}
+
+/// All partitions in which the broker is in sync, then those in which it is eligible.
+fn update_memberships(
+    view: &View<'_>,
+    cause: Cause,
+    id: NodeId,
+    records: &mut Vec<VersionedRecord>,
+) {
+    let image = view.image;
+    update(view, cause, image.partitions_with_isr_member(id), records);
+    update(view, cause, image.partitions_with_elr_member(id), records);
 }
 
 /// Directories went offline (KIP-858): replicas there leave the in-sync sets, and the

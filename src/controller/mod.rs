@@ -374,7 +374,7 @@ pub fn decide(
     match request {
         Request::AllocateProducerIds(body) => producer_ids::decide(view, &body),
         Request::AlterPartition(body) => alter_partition::decide(view, version, body),
-        Request::AlterPartitionReassignments(body) => reassign::decide(view, context, body),
+        Request::AlterPartitionReassignments(body) => Ok(reassign::decide(view, body)),
         Request::AssignReplicasToDirs(body) => assign_dirs::decide(view, body),
         Request::BrokerHeartbeat(body) => heartbeat::decide(view, soft, body),
         Request::BrokerRegistration(body) => register_broker::decide(view, soft, version, body),
@@ -390,14 +390,14 @@ pub fn decide(
         Request::CreateTopics(body) => create_topics::decide(view, soft, version, context, body),
         Request::DeleteAcls(body) => acls::delete(view, &body),
         Request::DeleteTopics(body) => delete_topics::decide(view, soft, context, version, &body),
-        Request::ElectLeaders(body) => elect_leaders::decide(view, context, body),
+        Request::ElectLeaders(body) => elect_leaders::decide(view, body),
         Request::ExpireDelegationToken(body) => Ok(tokens::expire(view, soft, context, &body)),
         Request::IncrementalAlterConfigs(body) => {
             configs::incremental::decide(view, context, &body)
         }
-        Request::UnregisterBroker(body) => unregister::broker(view, soft, context, &body),
-        Request::UnregisterController(body) => unregister::controller(view, context, &body),
-        Request::ListPartitionReassignments(body) => reassign::list(view, context, &body),
+        Request::UnregisterBroker(body) => unregister::broker(view, soft, &body),
+        Request::UnregisterController(body) => unregister::controller(view, &body),
+        Request::ListPartitionReassignments(body) => Ok(reassign::list(view, &body)),
         Request::RenewDelegationToken(body) => Ok(tokens::renew(view, soft, context, &body)),
         Request::UpdateFeatures(body) => features::decide(view, version, &body),
     }

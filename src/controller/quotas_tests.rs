@@ -7,19 +7,12 @@ use bytes::Bytes;
 use kafka_protocol::messages as km;
 use kafka_protocol::protocol::{Decodable, StrBytes};
 
+use super::answers_tests::unhex;
 use super::quotas::AlterClientQuotas;
 use super::testing::World;
 use super::{Reply, Request, scram};
 use crate::records::batch::Batch;
 use crate::records::{Record, VersionedRecord};
-
-fn unhex(text: &str) -> Bytes {
-    let digit = |byte: u8| (byte as char).to_digit(16).unwrap() as u8;
-    text.as_bytes()
-        .chunks(2)
-        .map(|pair| digit(pair[0]) << 4 | digit(pair[1]))
-        .collect()
-}
 
 fn read<M: Decodable>(hex: &str, version: &str) -> M {
     M::decode(&mut unhex(hex), version.parse().unwrap()).unwrap()

@@ -16,32 +16,21 @@ use kafka_protocol::messages::{
 };
 use kafka_protocol::protocol::StrBytes;
 
-use super::authorize::{Operation, Resource};
 use super::leaders::{ClusterRules, TopicRules};
 use super::levels::metadata_version;
 use super::new_partitions::check_assignment;
 use super::partition_change::{Change, Election, Rules};
-use super::{Context, Decision, RECORDS_PER_OPERATION_MAX, Reply, View};
+use super::{Decision, RECORDS_PER_OPERATION_MAX, Reply, View};
 use crate::image::{Partition, TopicRef};
 use crate::records::{Record, VersionedRecord};
 use crate::types::{ApiError, ErrorCode, PartitionId};
 
 /// The rule of AlterPartitionReassignments v0 and v1. Each partition is refused by itself; what is
 /// written is written together. Version 0 allows other replication factors.
-///
-/// # Errors
-/// CLUSTER_AUTHORIZATION_FAILED.
-pub(super) fn decide(
-    view: &View<'_>,
-    context: &Context,
-    request: AlterPartitionReassignmentsRequest,
-) -> Result<Decision, ApiError> {
-    if !view.allows(context, Operation::Alter, Resource::Cluster) {
-        return Err(ErrorCode::ClusterAuthorizationFailed.into());
-    }
+pub(super) fn decide(view: &View<'_>, request: AlterPartitionReassignmentsRequest) -> Decision {
     let answer = AlterPartitionReassignmentsResponse::default();
     if request.topics.is_empty() {
-        return Ok(Decision::only(Reply::AlterPartitionReassignments(answer)));
+        return Decision::only(Reply::AlterPartitionReassignments(answer));
     }
     let any_factor = request.allow_replication_factor_change;
     let mut records = Vec::new();
@@ -95,7 +84,7 @@ pub(super) fn decide(
         .with_allow_replication_factor_change(any_factor)
         .with_responses(responses);
     let reply = Reply::AlterPartitionReassignments(answer);
-    Ok(Decision::atomic(records, reply))
+    Decision::atomic(records, reply)
 }
 
 fn alter(
@@ -241,17 +230,7 @@ fn check_factor(old: Partition<'_>, wanted: usize) -> Result<(), ApiError> {
 
 /// The rule of ListPartitionReassignments v0: the moves under way as far as they are committed, by
 /// topic name. What is not moving, or not there, is left out.
-///
-/// # Errors
-/// CLUSTER_AUTHORIZATION_FAILED.
-pub(super) fn list(
-    view: &View<'_>,
-    context: &Context,
-    request: &ListPartitionReassignmentsRequest,
-) -> Result<Decision, ApiError> {
-    if !view.allows(context, Operation::Describe, Resource::Cluster) {
-        return Err(ErrorCode::ClusterAuthorizationFailed.into());
-    }
+pub(super) fn list(view: &View<'_>, request: &ListPartitionReassignmentsRequest) -> Decision {
     let image = view.committed;
     let topics = match &request.topics {
         None => {
@@ -284,7 +263,7 @@ pub(super) fn list(
     let answer = ListPartitionReassignmentsResponse::default()
         .with_error_message(None)
         .with_topics(topics);
-    Ok(Decision::only(Reply::ListPartitionReassignments(answer)))
+    Decision::only(Reply::ListPartitionReassignments(answer))
 }
 
 fn ongoing_of(

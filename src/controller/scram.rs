@@ -16,12 +16,13 @@ use kafka_protocol::messages::{
 };
 use kafka_protocol::protocol::StrBytes;
 
-use super::java_map::{CAPACITY_DEFAULT, JavaMap};
+use super::java_map::JavaMap;
 use super::{Decision, Reply, View, bounded, bounded_items, levels};
 use crate::image::{Image, ScramKey};
 use crate::records::{
     Record, RemoveUserScramCredentialRecord, UserScramCredentialRecord, VersionedRecord,
 };
+use crate::types::java_order::CAPACITY_DEFAULT;
 use crate::types::{ApiError, ErrorCode, ScramMechanism};
 
 /// The rule of AlterUserScramCredentials v0. Each user succeeds or fails by itself; a user may be

@@ -3,9 +3,8 @@
 
 use kafka_protocol::messages::{UnregisterBrokerRequest, UnregisterBrokerResponse};
 
-use super::authorize::{Operation, Resource};
 use super::levels::metadata_version;
-use super::{Context, Decision, Reply, Soft, View, bounded, leaders};
+use super::{Decision, Reply, Soft, View, bounded, leaders};
 use crate::records::rpc::{UnregisterControllerRequest, UnregisterControllerResponse};
 use crate::records::{Record, UnregisterBrokerRecord, UnregisterControllerRecord, VersionedRecord};
 use crate::types::{ApiError, ErrorCode, NodeId};
@@ -13,15 +12,13 @@ use crate::types::{ApiError, ErrorCode, NodeId};
 /// The broker leaves every in-sync set and is forgotten. Its partitions keep their replicas on it.
 ///
 /// # Errors
-/// CLUSTER_AUTHORIZATION_FAILED; BROKER_ID_NOT_REGISTERED; POLICY_VIOLATION when it is in sync in
-/// more partitions than one operation may change.
+/// BROKER_ID_NOT_REGISTERED; POLICY_VIOLATION when it is in sync in more partitions than one
+/// operation may change.
 pub(super) fn broker(
     view: &View<'_>,
     soft: &mut Soft,
-    context: &Context,
     request: &UnregisterBrokerRequest,
 ) -> Result<Decision, ApiError> {
-    authorize(view, context)?;
     let id = NodeId(request.broker_id.0);
     let Some(broker) = view.image.broker(id) else {
         return Err(ApiError::new(
@@ -47,14 +44,12 @@ pub(super) fn broker(
 /// The controller's registration goes. Whether it is a voter does not matter.
 ///
 /// # Errors
-/// CLUSTER_AUTHORIZATION_FAILED; INVALID_REQUEST for the active controller itself;
+/// INVALID_REQUEST for the active controller itself;
 /// UNSUPPORTED_VERSION below 4.4-IV2; CONTROLLER_ID_NOT_REGISTERED.
 pub(super) fn controller(
     view: &View<'_>,
-    context: &Context,
     request: &UnregisterControllerRequest,
 ) -> Result<Decision, ApiError> {
-    authorize(view, context)?;
     let id = NodeId(request.controller_id);
     if id == view.settings.node_id {
         return Err(ApiError::new(
@@ -89,13 +84,6 @@ pub(super) fn controller(
         records,
         Reply::UnregisterController(reply),
     ))
-}
-
-fn authorize(view: &View<'_>, context: &Context) -> Result<(), ApiError> {
-    if view.allows(context, Operation::Alter, Resource::Cluster) {
-        return Ok(());
-    }
-    Err(ErrorCode::ClusterAuthorizationFailed.into())
 }
 
 #[cfg(test)]

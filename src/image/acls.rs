@@ -7,6 +7,8 @@ use std::sync::Arc;
 
 use uuid::Uuid;
 
+use crate::records::AccessControlEntryRecord;
+
 /// A pattern's name that, taken literally, is about every resource of its type.
 const WILDCARD: &str = "*";
 /// The pattern type of a resource's whole name.
@@ -34,6 +36,22 @@ pub struct Acl {
 }
 
 impl Acl {
+    /// The record that says it.
+    #[must_use]
+    pub fn record(&self, id: Uuid) -> AccessControlEntryRecord {
+        AccessControlEntryRecord {
+            id,
+            resource_type: self.resource_type,
+            resource_name: self.resource_name.clone(),
+            pattern_type: self.pattern_type,
+            principal: self.principal.clone(),
+            host: self.host.clone(),
+            operation: self.operation,
+            permission_type: self.permission_type,
+            ..AccessControlEntryRecord::default()
+        }
+    }
+
     /// The order among entries with one resource type and name: that in which the reference's
     /// authorizer looks at them.
     fn order(&self, other: &Self) -> Ordering {

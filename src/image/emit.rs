@@ -14,10 +14,10 @@ use uuid::Uuid;
 
 use super::{Broker, Controller, Image, Partition, ZkMigration};
 use crate::records::{
-    AccessControlEntryRecord, BrokerEndpoint, BrokerFeature, ClientQuotaRecord, ConfigRecord,
-    ControllerEndpoint, ControllerFeature, DelegationTokenRecord, EntityData, FeatureLevelRecord,
-    PartitionRecord, ProducerIdsRecord, Record, RegisterBrokerRecord, RegisterControllerRecord,
-    TopicRecord, UserScramCredentialRecord, VersionedRecord, ZkMigrationStateRecord,
+    BrokerEndpoint, BrokerFeature, ClientQuotaRecord, ConfigRecord, ControllerEndpoint,
+    ControllerFeature, EntityData, FeatureLevelRecord, PartitionRecord, ProducerIdsRecord, Record,
+    RegisterBrokerRecord, RegisterControllerRecord, TopicRecord, UserScramCredentialRecord,
+    VersionedRecord, ZkMigrationStateRecord,
 };
 use crate::types::features::{ELR_VERSION, MetadataVersion};
 use crate::types::{PartitionId, ids};
@@ -266,18 +266,7 @@ impl Emitter<'_> {
 
     fn acls(&mut self, image: &Image) {
         for (id, acl) in &**image.acls.by_id() {
-            let record = AccessControlEntryRecord {
-                id: *id,
-                resource_type: acl.resource_type,
-                resource_name: acl.resource_name.clone(),
-                pattern_type: acl.pattern_type,
-                principal: acl.principal.clone(),
-                host: acl.host.clone(),
-                operation: acl.operation,
-                permission_type: acl.permission_type,
-                ..AccessControlEntryRecord::default()
-            };
-            self.put(record, 0);
+            self.put(acl.record(*id), 0);
         }
     }
 
@@ -312,17 +301,7 @@ impl Emitter<'_> {
             return;
         }
         for (id, token) in &*image.tokens {
-            let record = DelegationTokenRecord {
-                owner: token.owner.clone(),
-                requester: token.requester.clone(),
-                renewers: token.renewers.clone(),
-                issue_timestamp: token.issued_at.0,
-                max_timestamp: token.max_at.0,
-                expiration_timestamp: token.expires_at.0,
-                token_id: id.clone(),
-                ..DelegationTokenRecord::default()
-            };
-            self.put(record, 0);
+            self.put(token.record(id), 0);
         }
     }
 }

@@ -1,6 +1,9 @@
 //! The order in which Java's hash maps give their keys. Where an answer or a log of the reference
 //! depends on it, so does ours: which of several wrong items is told, in what order records stand.
 
+/// What `new HashMap()` starts with.
+pub const CAPACITY_DEFAULT: usize = 16;
+
 /// `String.hashCode` of Java: over UTF-16 code units.
 #[must_use]
 pub fn string_hash(text: &str) -> i32 {
@@ -13,14 +16,25 @@ pub fn string_hash(text: &str) -> i32 {
 /// `hash` is the `hashCode` of an item's key. (Java keeps eight or more keys that fall together in
 /// large maps in another order; nobody meets that by chance.)
 pub fn sort_as_hashed<T>(items: &mut [T], hash: impl Fn(&T) -> i32) {
-    let mut buckets: usize = 16;
-    while items.len() > buckets / 4 * 3 {
+    let buckets = grown(CAPACITY_DEFAULT, items.len());
+    items.sort_by_key(|item| bucket(hash(item), buckets));
+}
+
+/// How many buckets a `HashMap` of `buckets` of them has once it holds `len` keys: it doubles them
+/// beyond three quarters.
+#[must_use]
+pub fn grown(mut buckets: usize, len: usize) -> usize {
+    while len > buckets * 3 / 4 {
         buckets *= 2;
     }
-    items.sort_by_key(|item| {
-        let hash = hash(item).cast_unsigned();
-        (hash ^ (hash >> 16)) as usize & (buckets - 1)
-    });
+    buckets
+}
+
+/// The bucket of a key with this `hashCode` among `buckets` of them, a power of two.
+#[must_use]
+pub fn bucket(hash: i32, buckets: usize) -> usize {
+    let hash = hash.cast_unsigned();
+    (hash ^ (hash >> 16)) as usize & (buckets - 1)
 }
 
 #[cfg(test)]
@@ -33,6 +47,7 @@ mod tests {
         assert_eq!(string_hash(""), 0);
         assert_eq!(string_hash("metadata.version"), 1_098_778_905);
         assert_eq!(string_hash("\u{1f600}"), 1_772_899);
+        assert_eq!(string_hash("\u{1f600}x"), 54_959_989);
         let mut names = [
             "metadata.version",
             "kraft.version",

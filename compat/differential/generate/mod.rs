@@ -51,8 +51,6 @@ pub(crate) struct Generator {
     dice: Dice,
     /// What Java's log adds up to.
     pub(crate) image: Image,
-    /// APIs that both sides serve.
-    served: BTreeSet<i16>,
     /// What must come next.
     forced: VecDeque<Step>,
     /// Keys of delegation tokens that Java gave out.
@@ -68,11 +66,10 @@ pub(crate) struct Generator {
 }
 
 impl Generator {
-    pub(crate) fn new(seed: u64, served: BTreeSet<i16>) -> Self {
+    pub(crate) fn new(seed: u64) -> Self {
         let mut this = Self {
             dice: Dice::new(seed),
             image: Image::empty(),
-            served,
             forced: VecDeque::new(),
             hmacs: Vec::new(),
             haunted: BTreeSet::new(),
@@ -90,12 +87,7 @@ impl Generator {
             step.ask = self.with_its_epoch(step.ask);
             return self.sayable(step);
         }
-        let makers: Vec<(usize, Maker)> = MAKERS
-            .iter()
-            .filter(|(_, keys, _)| keys.iter().all(|key| self.served.contains(key)))
-            .map(|(weight, _, maker)| (*weight, *maker))
-            .collect();
-        let maker = *self.dice.weighted(&makers);
+        let maker = *self.dice.weighted(MAKERS);
         let ask = maker(self);
         let step = self.step(ask);
         self.sayable(step)
@@ -129,14 +121,12 @@ impl Generator {
 
     fn force(&mut self, ask: impl Into<Ask>) {
         let ask = ask.into();
-        if self.served.contains(&ask.key()) {
-            let version = ask.versions().1;
-            self.forced.push_back(Step {
-                ask,
-                version,
-                forwarded: None,
-            });
-        }
+        let version = ask.versions().1;
+        self.forced.push_back(Step {
+            ask,
+            version,
+            forwarded: None,
+        });
     }
 
     /// Takes note of what came of a step: Java's answer and what it wrote.
@@ -239,36 +229,36 @@ impl Generator {
     }
 }
 
-/// Weights, the APIs that a maker makes, and the maker.
-const MAKERS: &[(usize, &[i16], Maker)] = &[
-    (12, &[19], Generator::create_topics),
-    (7, &[20], Generator::delete_topics),
-    (6, &[37], Generator::create_partitions),
-    (5, &[33], Generator::alter_configs),
-    (12, &[44], Generator::incremental_alter_configs),
-    (5, &[32], Generator::describe_configs),
-    (14, &[56], Generator::alter_partition),
-    (14, &[63], Generator::heartbeat),
-    (5, &[62], Generator::registration),
-    (3, &[67], Generator::allocate_producer_ids),
-    (5, &[73], Generator::assign_dirs),
-    (3, &[70], Generator::controller_registration),
-    (3, &[60], Generator::describe_cluster),
-    (4, &[57], Generator::update_features),
-    (1, &[58], Generator::bad_envelope),
-    (6, &[43], Generator::elect_leaders),
-    (9, &[45], Generator::reassign),
-    (3, &[46], Generator::list_reassignments),
-    (2, &[64], Generator::unregister_broker),
-    (1, &[94], Generator::unregister_controller),
-    (7, &[49], Generator::alter_quotas),
-    (6, &[51], Generator::alter_scram),
-    (3, &[38], Generator::create_token),
-    (3, &[39], Generator::renew_token),
-    (3, &[40], Generator::expire_token),
-    (6, &[30], Generator::create_acls),
-    (4, &[29], Generator::describe_acls),
-    (3, &[31], Generator::delete_acls),
+/// How often a maker has its turn, and the maker.
+const MAKERS: &[(usize, Maker)] = &[
+    (12, Generator::create_topics),
+    (7, Generator::delete_topics),
+    (6, Generator::create_partitions),
+    (5, Generator::alter_configs),
+    (12, Generator::incremental_alter_configs),
+    (5, Generator::describe_configs),
+    (14, Generator::alter_partition),
+    (14, Generator::heartbeat),
+    (5, Generator::registration),
+    (3, Generator::allocate_producer_ids),
+    (5, Generator::assign_dirs),
+    (3, Generator::controller_registration),
+    (3, Generator::describe_cluster),
+    (4, Generator::update_features),
+    (1, Generator::bad_envelope),
+    (6, Generator::elect_leaders),
+    (9, Generator::reassign),
+    (3, Generator::list_reassignments),
+    (2, Generator::unregister_broker),
+    (1, Generator::unregister_controller),
+    (7, Generator::alter_quotas),
+    (6, Generator::alter_scram),
+    (3, Generator::create_token),
+    (3, Generator::renew_token),
+    (3, Generator::expire_token),
+    (6, Generator::create_acls),
+    (4, Generator::describe_acls),
+    (3, Generator::delete_acls),
 ];
 
 /// Whether replicas that this request places are placed by chance.

@@ -68,6 +68,18 @@ fn recorded(row: &Row<'_>) -> Vec<String> {
     }
 }
 
+/// The filter that every entry passes.
+fn every_entry() -> DeleteAclsFilter {
+    DeleteAclsFilter::default()
+        .with_resource_type_filter(ANY)
+        .with_resource_name_filter(None)
+        .with_pattern_type_filter(ANY)
+        .with_principal_filter(None)
+        .with_host_filter(None)
+        .with_operation(ANY)
+        .with_permission_type(ANY)
+}
+
 #[test]
 fn every_answer_about_entries_is_the_one_of_a_real_controller() {
     let table = include_str!("../../../fixtures/4.4.0/answers/acls.tsv");
@@ -126,14 +138,7 @@ fn an_operation_creates_and_deletes_ten_thousand_entries_and_no_more() {
     assert!(codes.iter().all(|code| *code == 0));
     assert_eq!(world.image.acls().by_id().len(), 10_000);
     create_many(&mut world, 10_000..10_001, &[]);
-    let all = DeleteAclsFilter::default()
-        .with_resource_type_filter(ANY)
-        .with_resource_name_filter(None)
-        .with_pattern_type_filter(ANY)
-        .with_principal_filter(None)
-        .with_host_filter(None)
-        .with_operation(ANY)
-        .with_permission_type(ANY);
+    let all = every_entry();
     let request = km::DeleteAclsRequest::default().with_filters(vec![all.clone()]);
     let refused = world.ask(3, Request::DeleteAcls(request)).unwrap_err();
     assert_eq!(refused.code, ErrorCode::InvalidRequest);
@@ -162,14 +167,7 @@ fn blocks_of_addresses_need_the_level_that_knows_them() {
 fn many_filters_do_not_make_an_answer_without_end() {
     let mut world = world();
     create_many(&mut world, 0..1_000, &[]);
-    let all = DeleteAclsFilter::default()
-        .with_resource_type_filter(ANY)
-        .with_resource_name_filter(None)
-        .with_pattern_type_filter(ANY)
-        .with_principal_filter(None)
-        .with_host_filter(None)
-        .with_operation(ANY)
-        .with_permission_type(ANY);
+    let all = every_entry();
     let request = km::DeleteAclsRequest::default().with_filters(vec![all; 101]);
     let refused = world.ask(3, Request::DeleteAcls(request)).unwrap_err();
     assert_eq!(refused.code, ErrorCode::PolicyViolation);

@@ -128,14 +128,8 @@ fn dead(token: &DelegationToken, now: Timestamp) -> bool {
 
 fn record_of(id: &str, token: &DelegationToken, expires_at: i64) -> VersionedRecord {
     let record = DelegationTokenRecord {
-        owner: token.owner.clone(),
-        requester: token.requester.clone(),
-        renewers: token.renewers.clone(),
-        issue_timestamp: token.issued_at.0,
-        max_timestamp: token.max_at.0,
         expiration_timestamp: expires_at,
-        token_id: id.to_owned(),
-        ..DelegationTokenRecord::default()
+        ..token.record(id)
     };
     Record::DelegationToken(record).at(0)
 }
@@ -281,18 +275,24 @@ fn shorter(allowed_ms: i64, asked_ms: i64) -> i64 {
     }
 }
 
-/// The token that a request names, and whether the one who asks may touch it.
+/// The token that a request names by its HMAC.
+///
+/// # Errors
+/// The code, with the time that the refusal has in the place of an expiry: nobody may ask this way
+/// (-1); tokens are off, or there is no such token (0).
 fn named<'a>(
     view: &View<'a>,
     soft: &mut Soft,
+    context: &Context,
     hmac: &[u8],
-) -> Result<(String, &'a DelegationToken), ErrorCode> {
-    let secret = enabled(view)?;
+) -> Result<(String, &'a DelegationToken), (ErrorCode, i64)> {
+    if !may_ask(context) {
+        return Err((ErrorCode::DelegationTokenRequestNotAllowed, -1));
+    }
+    let secret = enabled(view).map_err(|code| (code, 0))?;
     let tokens = view.image.tokens();
-    soft.tokens
-        .hmacs
-        .find(secret, tokens, hmac)
-        .ok_or(ErrorCode::DelegationTokenNotFound)
+    let found = soft.tokens.hmacs.find(secret, tokens, hmac);
+    found.ok_or((ErrorCode::DelegationTokenNotFound, 0))
 }
 
 /// Gives a token another time to live.
@@ -309,12 +309,9 @@ pub(super) fn renew(
                 .with_expiry_timestamp_ms(expires_at),
         )
     };
-    if !may_ask(context) {
-        return Decision::only(reply(ErrorCode::DelegationTokenRequestNotAllowed, -1));
-    }
-    let (id, token) = match named(view, soft, &request.hmac) {
+    let (id, token) = match named(view, soft, context, &request.hmac) {
         Ok(found) => found,
-        Err(code) => return Decision::only(reply(code, 0)),
+        Err((code, expires_at)) => return Decision::only(reply(code, expires_at)),
     };
     if dead(token, view.now.wall) {
         return Decision::only(reply(ErrorCode::DelegationTokenExpired, 0));
@@ -342,12 +339,9 @@ pub(super) fn expire(
                 .with_expiry_timestamp_ms(expires_at),
         )
     };
-    if !may_ask(context) {
-        return Decision::only(reply(ErrorCode::DelegationTokenRequestNotAllowed, -1));
-    }
-    let (id, token) = match named(view, soft, &request.hmac) {
+    let (id, token) = match named(view, soft, context, &request.hmac) {
         Ok(found) => found,
-        Err(code) => return Decision::only(reply(code, 0)),
+        Err((code, expires_at)) => return Decision::only(reply(code, expires_at)),
     };
     if !may_renew(token, &context.principal) {
         return Decision::only(reply(ErrorCode::DelegationTokenOwnerMismatch, 0));
