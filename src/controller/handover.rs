@@ -127,7 +127,7 @@ impl Handovers {
         }));
         let mut task = self.resume(broker, Goal::Elect);
         let cause = Cause::Comes(broker.id);
-        let rest = elect(view, cause, Place::default(), records);
+        let rest = elect(view, cause, true, Place::default(), records);
         if let Some(at) = rest {
             task.at = at;
             self.tasks.push_back(task);
@@ -175,7 +175,7 @@ impl Handovers {
                 let cause = Cause::Leaves(id);
                 leaders::update_slice(view, cause, around, usize::MAX, records)
             }
-            _ => elect(view, Cause::Came, task.at, records),
+            (broker, _) => elect(view, Cause::Came, broker.is_some(), task.at, records),
         };
         if let Some(at) = rest {
             task.at = at;
@@ -227,17 +227,18 @@ pub(super) fn step(view: &View<'_>, soft: &mut Soft) -> Vec<VersionedRecord> {
     records
 }
 
+/// Looks at leaderless partitions. As with the reference, one that gets no leader may change all the
+/// same when a broker comes: it forgets its eligible ones where enough are in sync. So `all` are
+/// looked at then; a new controller only looks for those that could have a leader.
 fn elect(
     view: &View<'_>,
     cause: Cause,
+    all: bool,
     from: Place,
     records: &mut Vec<VersionedRecord>,
 ) -> Option<Place> {
-    let may_lead = |id| {
-        let broker = view.image.broker(id);
-        cause == Cause::Comes(id) || broker.is_some_and(Broker::is_active)
-    };
-    let found = view.image.partitions_without_leader_from(may_lead, from);
+    let wanted = |id| all || view.image.broker(id).is_some_and(Broker::is_active);
+    let found = view.image.partitions_without_leader_from(wanted, from);
     leaders::update_slice(view, cause, found, LOOKS, records)
 }
 

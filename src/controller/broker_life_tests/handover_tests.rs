@@ -290,3 +290,24 @@ fn a_topic_of_which_nothing_can_be_elected_does_not_hold_up_those_behind_it() {
     assert_eq!(world.led_by(1), 1);
     assert!(!world.soft.handovers.pending());
 }
+
+/// Only those that the broker may lead were looked at, and Java's records for the others missing.
+#[test]
+fn a_broker_that_comes_has_leaderless_partitions_forget_their_eligible_ones_led_or_not() {
+    let mut world = World::with_brokers(&[1, 2, 3]);
+    let enough_in_sync = PartitionRecord {
+        isr: vec![1],
+        leader: NodeId::NONE.0,
+        eligible_leader_replicas: Some(vec![2]),
+        ..on(&[1, 2])
+    };
+    world.topic("t", Uuid::from_u128(0x70), vec![enough_in_sync]);
+    for id in [1, 2, 3] {
+        world.change(id, |it| it.fenced = 1);
+    }
+    let decision = world.beat(3, |_| {}).unwrap();
+    assert_eq!(
+        shorts(&decision),
+        ["change v0 of 3, unfenced", "p0, elr []"]
+    );
+}
