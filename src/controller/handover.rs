@@ -227,9 +227,9 @@ pub(super) fn step(view: &View<'_>, soft: &mut Soft) -> Vec<VersionedRecord> {
     records
 }
 
-/// Looks at leaderless partitions. As with the reference, one that gets no leader may change all the
-/// same when a broker comes: it forgets its eligible ones where enough are in sync. So `all` are
-/// looked at then; a new controller only looks for those that could have a leader.
+/// Looks at leaderless partitions. As with the reference, one that gets no leader may change all
+/// the same when a broker comes: it forgets its eligible ones where enough are in sync. So `all`
+/// are looked at then; a new controller only looks for those that could have a leader.
 fn elect(
     view: &View<'_>,
     cause: Cause,
