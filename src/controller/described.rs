@@ -65,7 +65,8 @@ impl Described {
 }
 
 fn all(view: &View<'_>, own: &BTreeMap<&str, &str>) -> Vec<CreatableTopicConfigs> {
-    let effective = topic::effective(view.image, view.settings, |key| own.get(key).copied());
+    let layers = topic::Layers::stored(view.image, view.settings);
+    let effective = topic::effective(layers, |key| own.get(key).copied());
     effective.into_iter().map(entry).collect()
 }
 

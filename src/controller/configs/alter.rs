@@ -2,6 +2,7 @@
 //! meet, in the order in which Kafka's controller asks them.
 
 use std::collections::BTreeMap;
+use std::hash::Hash;
 
 use indexmap::IndexMap;
 
@@ -10,6 +11,7 @@ use crate::controller::authorize::{Operation, Resource, denied};
 use crate::controller::{Context, View, bounded, bounded_items, levels, topic_names};
 use crate::image::{ConfigResource, Image, configs};
 use crate::records::{ClearElrRecord, ConfigRecord, Record, VersionedRecord};
+use crate::types::java_order::{sort_as_hashed, string_hash};
 use crate::types::{ApiError, ErrorCode, NodeId};
 
 /// A log's record holds strings of up to 32,767 bytes in the formats of older peers.
@@ -137,6 +139,26 @@ pub(super) fn check(
         check_exists(view, resource)?;
     }
     view.settings.policies.check_change(resource, changes)
+}
+
+/// What is asked for each key, in the order of a hash map of Java.
+pub(super) fn as_hashed<K: AsRef<str> + Hash + Eq, V>(asked: IndexMap<K, V>) -> IndexMap<K, V> {
+    let mut asked: Vec<(K, V)> = asked.into_iter().collect();
+    sort_as_hashed(&mut asked, |(key, _)| string_hash(key.as_ref()));
+    asked.into_iter().collect()
+}
+
+/// Of the keys that are not known the one that Java tells: the first in a hash map of all of them.
+pub(super) fn unknown_key(
+    keys: &BTreeMap<String, String>,
+    known: impl Fn(&str) -> bool,
+) -> Option<&str> {
+    if keys.keys().all(|key| known(key)) {
+        return None;
+    }
+    let mut keys: Vec<&str> = keys.keys().map(String::as_str).collect();
+    sort_as_hashed(&mut keys, |key| string_hash(key));
+    keys.into_iter().find(|key| !known(key))
 }
 
 /// Refuses a value that is too long to be stored.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use regex::RegexBuilder;
 
+use super::alter::unknown_key;
 use super::definition::{Check, Definition, Kind, Value, trim};
 use crate::types::{ApiError, ErrorCode};
 
@@ -36,7 +37,7 @@ pub(super) fn validate(name: &str, own: &BTreeMap<String, String>) -> Result<(),
         return Err(refuse("Subscription name can't be empty".into()));
     }
     let known = |key: &str| DEFINITIONS.iter().any(|definition| definition.name == key);
-    if let Some(key) = own.keys().find(|key| !known(key)) {
+    if let Some(key) = unknown_key(own, known) {
         return Err(refuse(format!(
             "Unknown client metrics configuration: {key}"
         )));

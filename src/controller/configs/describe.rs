@@ -47,7 +47,7 @@ pub fn describe(
     let describer = Describer {
         image,
         settings,
-        layers: Layers::of(image, settings),
+        layers: Layers::held(image, settings),
         synonyms: request.include_synonyms,
     };
     let mut unauthorized = Vec::new();
@@ -140,7 +140,7 @@ impl Describer<'_> {
         }
         let set = self.image.topic_config(name);
         let own = |key: &str| set.and_then(|map| map.get(key));
-        let effective = topic::effective(self.image, self.settings, own);
+        let effective = topic::effective(self.layers, own);
         let effective = effective
             .into_iter()
             .filter(|entry| wanted.has(entry.definition.name));
@@ -301,33 +301,32 @@ impl Describer<'_> {
         self.image.config(&ConfigResource { kind, name })
     }
 
-    /// The value of a server key that holds on this node. A dynamic value that is none of the
-    /// key's type is passed over, as a broker does.
+    /// The value of a server key that holds on this node. A dynamic layer that sets the same in
+    /// another unit takes away what the layers below it say.
     fn server_value(&self, name: &str) -> Option<String> {
-        let Some(key) = server_keys::find(name) else {
-            return self.lookup(name).next().map(|(_, value)| value.to_owned());
-        };
-        let definition = key.definition();
-        let set = self.lookup(name).find_map(|(_, value)| {
-            let read = definition.read(value).ok()?;
-            Some(definition::text(&read))
+        let key = server_keys::find(name);
+        let set = self.lookup(name).next();
+        let strongest = server_synonym_names(name)
+            .into_iter()
+            .filter_map(|name| Some(self.lookup(name).next()?.0.id()))
+            .min();
+        let set = set.filter(|(source, _)| strongest.is_none_or(|it| source.id() <= it));
+        let value = set.and_then(|(_, value)| match key {
+            Some(key) => {
+                let definition = key.definition();
+                let read = definition.read(value).ok()?;
+                Some(definition::text(&read))
+            }
+            None => Some(value.to_owned()),
         });
-        set.or_else(|| {
-            let default = key.default.map(str::to_owned);
-            default.filter(|_| key.kind != Kind::Password)
+        value.or_else(|| {
+            let default = key?.default.map(str::to_owned);
+            default.filter(|_| key.is_some_and(|key| key.kind != Kind::Password))
         })
     }
 
-    /// The layers that set a server key; dynamic layers only where brokers take a dynamic value.
+    /// The layers that set a server key.
     fn lookup<'b>(&'b self, name: &'b str) -> impl Iterator<Item = (Source, &'b str)> {
-        let set = self
-            .layers
-            .lookup(name)
-            .filter(move |(source, value)| match source {
-                Source::Cluster => holds(name, value, Level::Cluster),
-                Source::Node => holds(name, value, Level::Node),
-                _ => true,
-            });
         // Each of the two names of a node's id stands for the other.
         let other = match name {
             "broker.id" => "node.id",
@@ -336,6 +335,7 @@ impl Describer<'_> {
         };
         let twin = self.settings.static_configs.get(other);
         let twin = twin.filter(|_| !self.settings.static_configs.contains_key(name));
+        let set = self.layers.lookup(name);
         set.chain(twin.map(|value| (Source::File, value.as_str())))
     }
 

@@ -1,8 +1,8 @@
 //! Which stored configurations of brokers hold on a node (KIP-226). Any key of a broker can be
 //! written; a node passes over what cannot change while it runs, or not at that level.
 
-use super::definition::{Check, Definition, Kind};
-use super::server_keys;
+use super::definition::{Check, Definition, Kind, Value, list};
+use super::{server_keys, topic};
 
 /// The level that a value was set at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,9 +102,9 @@ pub(super) fn kind_of(name: &str) -> Option<Kind> {
 }
 
 /// True when this value of a key that was set at this level holds. Those of plug-ins do: nobody
-/// here knows them. One that is none of the key's type does not.
+/// here knows them. One that is none of the key's type, or out of its range, does not.
 pub(super) fn holds(name: &str, value: &str, level: Level) -> bool {
-    if !has_type(name, value) {
+    if !is_taken(name, value) {
         return false;
     }
     let fixed = server_keys::find(name).is_some_and(|key| !key.dynamic);
@@ -114,14 +114,79 @@ pub(super) fn holds(name: &str, value: &str, level: Level) -> bool {
     level == Level::Node || !is_per_node(name)
 }
 
-fn has_type(name: &str, value: &str) -> bool {
-    let typed = kind_of(name).map(|kind| Definition {
+/// Whether a node takes this value; keys that cannot change while it runs are not asked. A listener
+/// in front of a key changes nothing, a mechanism does.
+fn is_taken(name: &str, value: &str) -> bool {
+    let plain = match name.strip_prefix("listener.name.") {
+        Some(key) => key.split_once('.').map_or(name, |(_, key)| key),
+        None => name,
+    };
+    let dynamic = server_keys::find(plain).filter(|key| key.dynamic);
+    let only = is_only_dynamic(plain).then_some(Kind::Long);
+    let Some(kind) = dynamic.map(|key| key.kind).or(only) else {
+        return true;
+    };
+    let definition = Definition {
         name: "",
         kind,
         default: None,
-        check: Check::Any,
-    });
-    typed.is_none_or(|definition| definition.read(value).is_ok())
+        check: range(plain),
+    };
+    match definition.read(value) {
+        Err(_) => false,
+        // A list of a topic may say a thing twice, one of a node may not.
+        Ok(Value::List(items)) if definition.check != Check::Any => {
+            items.len() == list(value).len() && (plain != "listeners" || !items.is_empty())
+        }
+        Ok(_) => true,
+    }
+}
+
+/// Which values a key takes that can change while a node runs.
+#[rustfmt::skip]
+fn range(name: &str) -> Check {
+    match name {
+        "compression.gzip.level" => Check::BetweenOrMinusOne(1, 9),
+        "compression.lz4.level" => Check::Between(1, 17),
+        "compression.zstd.level" => Check::Between(-131_072, 22),
+        "compression.type" => Check::OneOf(topic::CODECS),
+        "log.cleaner.min.cleanable.ratio" => Check::Between(0, 1),
+        "log.cleanup.policy" => Check::ListOf(topic::POLICIES),
+        "log.message.timestamp.type" => Check::OneOf(topic::TIMESTAMPS),
+        "max.decompressed.message.bytes" => Check::Between(1, topic::ARRAY_MAX),
+        "ssl.client.auth" => Check::OneOf(&["required", "requested", "none"]),
+        "cordoned.log.dirs" | "listeners" | "metric.reporters" | "sasl.enabled.mechanisms"
+        | "sasl.kerberos.principal.to.local.rules" | "ssl.cipher.suites"
+        | "ssl.enabled.protocols" => Check::UniqueList,
+        "log.local.retention.bytes" | "log.local.retention.ms" => Check::AtLeast(-2),
+        "log.remote.copy.lag.bytes" | "log.remote.copy.lag.ms" => Check::AtLeast(-1),
+        "group.consumer.assignment.interval.ms" | "group.share.assignment.interval.ms"
+        | "group.streams.assignment.interval.ms" | "log.cleaner.backoff.ms"
+        | "log.cleaner.delete.retention.ms" | "log.cleaner.io.buffer.size"
+        | "log.cleaner.min.compaction.lag.ms" | "log.cleaner.threads"
+        | "log.index.interval.bytes" | "log.message.timestamp.after.max.ms"
+        | "log.message.timestamp.before.max.ms" | "log.segment.delete.delay.ms"
+        | "max.connection.creation.rate" | "max.connections" | "max.connections.per.ip"
+        | "message.max.bytes" => Check::AtLeast(0),
+        "background.threads" | "log.cleaner.max.compaction.lag.ms"
+        | "log.flush.interval.messages" | "min.insync.replicas" | "num.io.threads"
+        | "num.network.threads" | "num.recovery.threads.per.data.dir" | "num.replica.fetchers"
+        | "producer.id.expiration.ms" | "remote.fetch.max.wait.ms"
+        | "remote.list.offsets.request.timeout.ms"
+        | "remote.log.index.file.cache.total.size.bytes"
+        | "remote.log.manager.copier.thread.pool.size"
+        | "remote.log.manager.copy.max.bytes.per.second"
+        | "remote.log.manager.expiration.thread.pool.size"
+        | "remote.log.manager.fetch.max.bytes.per.second"
+        | "remote.log.manager.follower.thread.pool.size"
+        | "remote.log.reader.threads" => Check::AtLeast(1),
+        "log.index.size.max.bytes" => Check::AtLeast(4),
+        "group.coordinator.cached.buffer.max.bytes"
+        | "share.coordinator.cached.buffer.max.bytes" => Check::AtLeast(524_288),
+        "log.segment.bytes" => Check::AtLeast(1_048_576),
+        name if is_only_dynamic(name) => Check::AtLeast(0),
+        _ => Check::Any,
+    }
 }
 
 fn is_per_node(name: &str) -> bool {
@@ -138,7 +203,12 @@ mod tests {
     #[test]
     fn keys_of_one_listener_or_one_node_do_not_hold_for_all_nodes() {
         let levels = |name: &str| {
-            let at = |level| holds(name, "1", level);
+            let value = if name == "ssl.client.auth" {
+                "none"
+            } else {
+                "1"
+            };
+            let at = |level| holds(name, value, level);
             (at(Level::Cluster), at(Level::Node))
         };
         assert_eq!(levels("log.retention.ms"), (true, true));
@@ -153,18 +223,27 @@ mod tests {
     }
 
     #[test]
-    fn a_value_of_another_type_does_not_hold() {
+    fn a_value_of_another_type_or_out_of_its_range_does_not_hold() {
         for (name, value, expected) in [
             ("log.retention.ms", "soon", false),
             ("leader.replication.throttled.rate", "1000", true),
             ("leader.replication.throttled.rate", "fast", false),
+            ("leader.replication.throttled.rate", "-1", false),
+            ("message.max.bytes", " 5 ", true),
+            ("message.max.bytes", "-1", false),
+            ("log.segment.bytes", "13", false),
+            ("log.retention.ms", "-5", true),
+            ("ssl.client.auth", "REQUIRED", false),
+            ("log.cleanup.policy", "", true),
+            ("log.cleanup.policy", "delete,delete", false),
+            ("metric.reporters", "a,,b", false),
+            ("listeners", "", false),
+            ("config.providers", "a,a", true),
+            ("listener.name.x.max.connections", "-1", false),
+            ("listener.name.x.plain.sasl.jaas.config", "x", true),
             ("no.such.key", "x", true),
         ] {
-            assert_eq!(
-                holds(name, value, Level::Cluster),
-                expected,
-                "{name}={value}"
-            );
+            assert_eq!(holds(name, value, Level::Node), expected, "{name}={value}");
         }
         assert_eq!(
             kind_of("leader.replication.throttled.rate"),

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::alter::unknown_key;
 use super::definition::{Check, Definition, Kind, Value, list};
 use super::server_keys;
 use crate::controller::Settings;
@@ -258,7 +259,7 @@ pub(super) fn validate(
 
 fn check(settings: &Settings, own: &BTreeMap<String, String>, words: Words) -> Result<(), String> {
     let known = |name: &str| KEYS.iter().any(|key| key.definition.name == name);
-    if let Some(name) = own.keys().find(|name| !known(name)) {
+    if let Some(name) = unknown_key(own, known) {
         return Err(format!("Unknown group config name: {name}"));
     }
     let tags = own.get("streams.rack.aware.assignment.tags");

@@ -6,6 +6,7 @@ use kafka_protocol::messages::incremental_alter_configs_response::AlterConfigsRe
 use kafka_protocol::messages::{IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse};
 use kafka_protocol::protocol::StrBytes;
 
+use super::alter::as_hashed;
 use super::definition::{Definition, Kind};
 use super::{alter, server_keys, topic};
 use crate::controller::authorize::{self, Resource};
@@ -177,7 +178,8 @@ fn definition(kind: i8, key: &str) -> Option<Definition> {
     }
 }
 
-/// The last operation on each key.
+/// The last operation on each key, in the order in which Java looks at them: the first that is
+/// wrong is told.
 fn operations(altered: &[AlterableConfig]) -> Result<Operations, ApiError> {
     let mut operations = Operations::with_capacity(altered.len());
     for config in altered {
@@ -202,7 +204,7 @@ fn operations(altered: &[AlterableConfig]) -> Result<Operations, ApiError> {
         };
         operations.insert(key, operation);
     }
-    Ok(operations)
+    Ok(as_hashed(operations))
 }
 
 /// Loggers belong to a process, and this process has none that a name from Java could mean.

@@ -6,7 +6,7 @@ use kafka_protocol::messages::alter_configs_response::AlterConfigsResourceRespon
 use kafka_protocol::messages::{AlterConfigsRequest, AlterConfigsResponse};
 use kafka_protocol::protocol::StrBytes;
 
-use super::alter;
+use super::alter::{self, as_hashed};
 use crate::controller::{Context, Decision, Reply, View};
 use crate::image::{ConfigResource, configs};
 use crate::records::VersionedRecord;
@@ -53,6 +53,7 @@ fn replace(
     for config in altered {
         wanted.insert(config.name.as_str(), config.value.as_deref());
     }
+    let wanted = as_hashed(wanted);
     let before = view.image.config(resource);
     let mut changes = Vec::new();
     for (key, value) in &wanted {

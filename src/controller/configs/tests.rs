@@ -114,6 +114,27 @@ fn lists_grow_and_shrink_from_what_is_set_or_from_the_default() {
     }
 }
 
+/// The order is that of Java's hash map with these keys, as `jshell` prints it.
+#[test]
+fn of_several_bad_keys_the_one_that_java_tells_is_told() {
+    let mut world = with_topic();
+    let unknown = [
+        "nothing.of.this.name",
+        "zz.top",
+        "b",
+        "a.key",
+        "no.such.key",
+    ];
+    let set = unknown.map(|key| (key, SET, Some("1")));
+    for (kind, name) in [(2, "t"), (16, "m"), (32, "g")] {
+        let told = ask(&mut world, change(kind, name, &set));
+        assert!(told[0].ends_with(": b"), "{told:?}");
+    }
+    let lists = ["segment.ms", "retention.ms", "flush.ms"].map(|key| (key, APPEND, Some("1")));
+    let told = ask(&mut world, change(2, "t", &lists));
+    assert!(told[0].contains("to key flush.ms because"), "{told:?}");
+}
+
 #[test]
 fn unchanged_values_are_written_for_brokers_only() {
     let mut world = with_topic();
@@ -241,16 +262,26 @@ fn endless_lists_of_items_and_of_wanted_keys_are_refused() {
     assert_eq!(error.code, ErrorCode::PolicyViolation);
 }
 
-/// The answer's entry for one key of group `g`.
-fn described(world: &World, key: &str) -> Option<String> {
+/// The answer's entry for one key of a resource.
+fn described_entry(
+    world: &World,
+    kind: i8,
+    name: &str,
+    key: &str,
+) -> Option<km::describe_configs_response::DescribeConfigsResourceResult> {
     let resource = km::describe_configs_request::DescribeConfigsResource::default()
-        .with_resource_type(32)
-        .with_resource_name("g".into())
+        .with_resource_type(kind)
+        .with_resource_name(name.to_owned().into())
         .with_configuration_keys(Some(vec![key.to_owned().into()]));
     let request = km::DescribeConfigsRequest::default().with_resources(vec![resource]);
     let asker = Asker::of(&world.context);
-    let answer = describe::describe(&world.image, &world.settings, asker, &request).unwrap();
-    let entry = answer.results[0].configs.first()?;
+    let mut answer = describe::describe(&world.image, &world.settings, asker, &request).unwrap();
+    answer.results.remove(0).configs.into_iter().next()
+}
+
+/// The value of one key of group `g`, as it is told.
+fn described(world: &World, key: &str) -> Option<String> {
+    let entry = described_entry(world, 32, "g", key)?;
     entry.value.as_ref().map(ToString::to_string)
 }
 
@@ -374,8 +405,45 @@ fn cross_checks_see_the_layers_below_the_topic() {
     world.config(4, "1", max, "7");
     assert!(ask(&mut world, asked())[0].contains("(10) > max.compaction.lag.ms (7)"));
     // The controller takes any value for a broker's key; a bad one counts as none.
-    world.config(4, "1", max, "soon");
-    assert_eq!(ask(&mut world, asked()), ["min.compaction.lag.ms 10"]);
+    for bad in ["soon", "0"] {
+        world.config(4, "1", max, bad);
+        assert_eq!(ask(&mut world, asked()), ["min.compaction.lag.ms 10"]);
+        world.config(4, "", max, "7");
+        assert!(ask(&mut world, asked())[0].contains("(10) > max.compaction.lag.ms (7)"));
+        world.config(4, "", max, "20");
+    }
+}
+
+/// A node passes over each key of a dynamic layer that does not hold, and only over that key: what
+/// a weaker layer says of it counts then, and the other keys of the layer stay.
+#[test]
+fn a_bad_value_of_a_node_leaves_the_value_of_the_cluster_in_sight() {
+    let mut world = with_topic();
+    let file = &mut world.settings.static_configs;
+    file.insert("log.retention.hours".into(), "2".into());
+    let shown = |world: &World, kind: i8, name: &str, key: &str| {
+        let entry = described_entry(world, kind, name, key).unwrap();
+        let value = entry.value.as_ref().map(ToString::to_string);
+        (value.unwrap_or_default(), entry.config_source)
+    };
+    let topic = |world: &World, key: &str| shown(world, 2, "t", key);
+    assert_eq!(topic(&world, "retention.ms"), ("7200000".into(), 5));
+    world.config(4, "", "log.retention.ms", "1000");
+    world.config(4, "1", "log.retention.ms", "x");
+    world.config(4, "1", "message.max.bytes", "5");
+    assert_eq!(topic(&world, "retention.ms"), ("1000".into(), 3));
+    assert_eq!(topic(&world, "max.message.bytes"), ("5".into(), 2));
+    let node = |world: &World, key: &str| shown(world, 4, "1", key);
+    assert_eq!(node(&world, "log.retention.ms"), ("1000".into(), 3));
+    // The same in another unit is gone from this node's own configuration.
+    assert_eq!(node(&world, "log.retention.hours").0, "168");
+    world.config(4, "", "log.retention.ms", "y");
+    assert_eq!(topic(&world, "retention.ms"), ("7200000".into(), 5));
+    assert_eq!(node(&world, "log.retention.hours"), ("2".into(), 4));
+    world.config(4, "", "message.max.bytes", "7");
+    world.config(4, "1", "message.max.bytes", "-1");
+    assert_eq!(topic(&world, "max.message.bytes"), ("7".into(), 3));
+    assert_eq!(node(&world, "message.max.bytes"), ("7".into(), 3));
 }
 
 /// The defaults of topics that Java computes from server keys in other units.
@@ -408,7 +476,10 @@ fn defaults_of_topics_are_those_that_java_computes() {
         };
         for (question, answer) in questions.iter().zip(answers) {
             if let Some(key) = question.strip_prefix("topic:") {
-                let effective = topic::effective(&world.image, &world.settings, |_| None);
+                let effective =
+                    topic::effective(topic::Layers::stored(&world.image, &world.settings), |_| {
+                        None
+                    });
                 let entry = effective.iter().find(|entry| entry.definition.name == key);
                 let used = entry.unwrap().used().unwrap();
                 // With eligible leader replicas the cluster's value comes first.

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use super::alter::unknown_key;
 use super::definition::{Check, Definition, Kind, Value};
+use super::dynamic::{Level, holds};
 use crate::controller::Settings;
 use crate::image::{ConfigMap, ConfigResource, Image, configs};
 use crate::types::{ApiError, ErrorCode};
@@ -18,10 +20,10 @@ const fn key(name: &'static str, kind: Kind, default: &'static str, check: Check
 
 const LONG_MAX: &str = "9223372036854775807";
 /// The longest array of the JVMs that brokers run on.
-const ARRAY_MAX: i64 = 2_147_483_639;
-const POLICIES: &[&str] = &["compact", "delete"];
-const CODECS: &[&str] = &["uncompressed", "zstd", "lz4", "snappy", "gzip", "producer"];
-const TIMESTAMPS: &[&str] = &["CreateTime", "LogAppendTime"];
+pub(super) const ARRAY_MAX: i64 = 2_147_483_639;
+pub(super) const POLICIES: &[&str] = &["compact", "delete"];
+pub(super) const CODECS: &[&str] = &["uncompressed", "zstd", "lz4", "snappy", "gzip", "producer"];
+pub(super) const TIMESTAMPS: &[&str] = &["CreateTime", "LogAppendTime"];
 
 /// The one key that is shown only where it is set: brokers use it in their own tests.
 const INTERNAL: &str = "internal.segment.bytes";
@@ -213,13 +215,15 @@ pub struct Layers<'a> {
     node: Option<&'a ConfigMap>,
     cluster: Option<&'a ConfigMap>,
     file: &'a BTreeMap<String, String>,
+    only_what_holds: bool,
 }
 
 impl<'a> Layers<'a> {
-    /// The layers as this node sees them. Kafka takes the dynamic values of the *controller's own*
-    /// id, not of the brokers that hold the topic.
+    /// The layers as they are stored: of these Kafka's controller takes what a partition's leader
+    /// and its smallest ISR depend on, and what it tells of a new topic. Kafka takes the dynamic
+    /// values of the *controller's own* id, not of the brokers that hold the topic.
     #[must_use]
-    pub fn of(image: &'a Image, settings: &'a Settings) -> Self {
+    pub fn stored(image: &'a Image, settings: &'a Settings) -> Self {
         let node = ConfigResource {
             kind: configs::BROKER,
             name: settings.node_id.to_string(),
@@ -228,15 +232,30 @@ impl<'a> Layers<'a> {
             node: image.config(&node),
             cluster: image.config(&ConfigResource::all_brokers()),
             file: &settings.static_configs,
+            only_what_holds: false,
+        }
+    }
+
+    /// The layers as this node's own configuration has them. Each key that does not hold in a
+    /// dynamic layer is passed over there, and only that key: the next layer may still have it.
+    #[must_use]
+    pub fn held(image: &'a Image, settings: &'a Settings) -> Self {
+        Self {
+            only_what_holds: true,
+            ..Self::stored(image, settings)
         }
     }
 
     /// The value of a server key in each layer that has it, the strongest first.
     pub fn lookup(self, name: &str) -> impl Iterator<Item = (Source, &'a str)> + use<'a> {
+        let dynamic = |map: Option<&'a ConfigMap>, level| {
+            let value = map.and_then(|map| map.get(name));
+            value.filter(|value| !self.only_what_holds || holds(name, value, level))
+        };
         let file = self.file.get(name).map(String::as_str);
         [
-            (Source::Node, self.node.and_then(|map| map.get(name))),
-            (Source::Cluster, self.cluster.and_then(|map| map.get(name))),
+            (Source::Node, dynamic(self.node, Level::Node)),
+            (Source::Cluster, dynamic(self.cluster, Level::Cluster)),
             (Source::File, file),
         ]
         .into_iter()
@@ -274,12 +293,7 @@ impl<'a> Layers<'a> {
 
 /// The effective value of every key of a topic in order of names; `own` gives what is set on it.
 #[must_use]
-pub fn effective<'a>(
-    image: &Image,
-    settings: &Settings,
-    own: impl Fn(&str) -> Option<&'a str>,
-) -> Vec<Effective> {
-    let layers = Layers::of(image, settings);
+pub fn effective<'a>(layers: Layers<'_>, own: impl Fn(&str) -> Option<&'a str>) -> Vec<Effective> {
     let mut all: Vec<Effective> = DEFINITIONS
         .iter()
         .filter(|definition| definition.name != INTERNAL || own(INTERNAL).is_some())
@@ -298,7 +312,7 @@ pub fn effective_value(
     name: &str,
 ) -> Option<String> {
     let own = image.topic_config(topic).and_then(|map| map.get(name));
-    Layers::of(image, settings)
+    Layers::stored(image, settings)
         .effective(definition(name)?, own)
         .value
 }
@@ -306,7 +320,7 @@ pub fn effective_value(
 /// The effective value of one key for topics that do not set it, as text.
 #[must_use]
 pub fn cluster_value(image: &Image, settings: &Settings, name: &str) -> Option<String> {
-    Layers::of(image, settings)
+    Layers::stored(image, settings)
         .effective(definition(name)?, None)
         .value
 }
@@ -334,10 +348,10 @@ pub(super) fn validate(
     own: &BTreeMap<String, String>,
 ) -> Result<(), ApiError> {
     let invalid = |message: String| ApiError::new(ErrorCode::InvalidConfig, message);
-    if let Some(name) = own.keys().find(|name| definition(name).is_none()) {
+    if let Some(name) = unknown_key(own, |name| definition(name).is_some()) {
         return Err(invalid(format!("Unknown topic config name: {name}")));
     }
-    let layers = Layers::of(image, settings);
+    let layers = Layers::held(image, settings);
     let mut values = BTreeMap::new();
     for definition in DEFINITIONS {
         let text = own.get(definition.name).map(String::as_str);
