@@ -59,6 +59,20 @@ mod own {
     }
 }
 
+/// Requests that the wire library lacks in their last version; its answers have not changed.
+mod mixed {
+    use super::*;
+
+    pub(super) use super::own::encode;
+
+    pub(super) fn decode<M: Decodable + std::fmt::Debug>(
+        body: Bytes,
+        _version: i16,
+    ) -> Result<Value, String> {
+        library::decode::<M>(body, 0)
+    }
+}
+
 macro_rules! asks {
     ($( $key:literal $name:ident $min:literal-$max:literal $from:ident
         $request:ty => $response:ty; )*) => {
@@ -130,6 +144,8 @@ asks! {
         m::RenewDelegationTokenRequest => m::RenewDelegationTokenResponse;
     40 ExpireDelegationToken 1-2 library
         m::ExpireDelegationTokenRequest => m::ExpireDelegationTokenResponse;
+    41 DescribeDelegationToken 1-3 library
+        m::DescribeDelegationTokenRequest => m::DescribeDelegationTokenResponse;
     43 ElectLeaders 0-2 library m::ElectLeadersRequest => m::ElectLeadersResponse;
     44 IncrementalAlterConfigs 0-1 library
         m::IncrementalAlterConfigsRequest => m::IncrementalAlterConfigsResponse;
@@ -138,8 +154,11 @@ asks! {
     46 ListPartitionReassignments 0-0 library
         m::ListPartitionReassignmentsRequest => m::ListPartitionReassignmentsResponse;
     49 AlterClientQuotas 0-1 library m::AlterClientQuotasRequest => m::AlterClientQuotasResponse;
+    50 DescribeUserScramCredentials 0-0 library
+        m::DescribeUserScramCredentialsRequest => m::DescribeUserScramCredentialsResponse;
     51 AlterUserScramCredentials 0-0 library
         m::AlterUserScramCredentialsRequest => m::AlterUserScramCredentialsResponse;
+    55 DescribeQuorum 0-2 library m::DescribeQuorumRequest => m::DescribeQuorumResponse;
     56 AlterPartition 2-3 library m::AlterPartitionRequest => m::AlterPartitionResponse;
     57 UpdateFeatures 0-2 library m::UpdateFeaturesRequest => m::UpdateFeaturesResponse;
     58 Envelope 0-0 library m::EnvelopeRequest => m::EnvelopeResponse;
@@ -154,6 +173,9 @@ asks! {
         m::ControllerRegistrationRequest => m::ControllerRegistrationResponse;
     73 AssignReplicasToDirs 0-0 library
         m::AssignReplicasToDirsRequest => m::AssignReplicasToDirsResponse;
+    80 AddRaftVoter 0-1 mixed rpc::AddRaftVoterRequest => m::AddRaftVoterResponse;
+    81 RemoveRaftVoter 0-0 library m::RemoveRaftVoterRequest => m::RemoveRaftVoterResponse;
+    82 UpdateRaftVoter 0-0 library m::UpdateRaftVoterRequest => m::UpdateRaftVoterResponse;
     94 UnregisterController 0-0 own
         rpc::UnregisterControllerRequest => rpc::UnregisterControllerResponse;
 }

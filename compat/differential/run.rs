@@ -1,5 +1,6 @@
 //! The run: each request goes to both sides, and what comes of it is compared at once.
 
+use std::collections::BTreeSet;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -38,7 +39,7 @@ const READS_APART: Duration = Duration::from_millis(30);
 
 /// What both sides are started with. Nothing in it happens by itself: no session ends, no task
 /// runs, so that a request alone decides what is written.
-const SETTINGS: [&str; 9] = [
+const SETTINGS: [&str; 10] = [
     "broker.session.timeout.ms=36000000",
     "metadata.max.idle.interval.ms=0",
     "auto.leader.rebalance.enable=false",
@@ -47,6 +48,7 @@ const SETTINGS: [&str; 9] = [
     "default.replication.factor=2",
     "delegation.token.secret.key=a secret",
     "num.partitions=2",
+    "log.retention.hours=100",
     "metadata.log.max.record.bytes.between.snapshots=1073741824",
 ];
 
@@ -84,6 +86,9 @@ pub(crate) struct Outcome {
     pub(crate) records: usize,
     /// Reports of what is not accepted.
     pub(crate) reports: Vec<String>,
+    /// The APIs that were asked, and those that either side serves.
+    pub(crate) asked: BTreeSet<i16>,
+    pub(crate) served: [BTreeSet<i16>; 2],
 }
 
 /// Two clusters and what is known of them.
@@ -150,6 +155,7 @@ impl Run {
             let replayed = self.generator.image.replay(&record.record, offset);
             replayed.expect("Java's records make sense");
         }
+        self.generator.provoke();
         self.started = now();
     }
 
@@ -225,11 +231,14 @@ impl Run {
 
     /// Sends so many requests.
     pub(crate) fn go(mut self, count: usize, allowed: &mut Allowed) -> Outcome {
+        let served = [self.java.apis(), self.kraftd.apis()];
+        let mut asked = BTreeSet::new();
         let mut reports = Vec::new();
         let mut steps = 0;
         let trace = std::env::var_os("DIFF_TRACE").is_some();
         while steps < count && reports.len() < DIFFERENCES_MAX {
             let step = self.generator.next();
+            asked.insert(step.ask.key());
             if trace {
                 println!("{steps}: v{} {:?}", step.version, step.ask);
             }
@@ -243,6 +252,8 @@ impl Run {
             took: self.started.elapsed(),
             records: self.records,
             reports,
+            asked,
+            served,
         }
     }
 

@@ -1,12 +1,16 @@
 //! One controller of the two: its process, one connection to it, and its metadata log.
 
+use std::collections::BTreeSet;
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::time::Duration;
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use kafka_protocol::messages::fetch_request::{FetchPartition, FetchTopic};
-use kafka_protocol::messages::{FetchRequest, FetchResponse, RequestHeader, ResponseHeader};
+use kafka_protocol::messages::{
+    ApiVersionsRequest, ApiVersionsResponse, FetchRequest, FetchResponse, RequestHeader,
+    ResponseHeader,
+};
 use kafka_protocol::protocol::{Decodable, Encodable, StrBytes};
 use kraftd::records::VersionedRecord;
 use kraftd::records::batch::Batch;
@@ -20,6 +24,8 @@ use crate::harness::{Controller, Kind, Setup, until};
 const PATIENCE: Duration = Duration::from_secs(60);
 /// No answer of a controller is larger.
 const FRAME_BYTES_MAX: usize = 64 << 20;
+const API_VERSIONS_KEY: i16 = 18;
+const API_VERSIONS_VERSION: i16 = 3;
 const FETCH_KEY: i16 = 1;
 const FETCH_VERSION: i16 = 17;
 /// NOT_LEADER_OR_FOLLOWER, FENCED_LEADER_EPOCH and UNKNOWN_LEADER_EPOCH.
@@ -118,6 +124,21 @@ impl Side {
         self.send(key, version, body).expect("it can be asked");
         let answer = self.receive(key, version).expect("an answer");
         answer.expect("the connection stays")
+    }
+
+    /// The numbers of the APIs that it says to serve.
+    pub(crate) fn apis(&mut self) -> BTreeSet<i16> {
+        let request = ApiVersionsRequest::default()
+            .with_client_software_name(StrBytes::from_static_str("differential"))
+            .with_client_software_version(StrBytes::from_static_str("1"));
+        let mut body = BytesMut::new();
+        request
+            .encode(&mut body, API_VERSIONS_VERSION)
+            .expect("valid");
+        let mut answer = self.ask(API_VERSIONS_KEY, API_VERSIONS_VERSION, &body);
+        let answer = ApiVersionsResponse::decode(&mut answer, API_VERSIONS_VERSION);
+        let served = answer.expect("an answer").api_keys;
+        served.iter().map(|api| api.api_key).collect()
     }
 
     /// What the log got since the last call, as an observer sees it.

@@ -199,9 +199,9 @@ impl Generator {
                 request.current_metadata_offset = offset;
             }
             8 => {
-                request.offline_log_dirs = self.some_dirs(broker);
-                let haunted = &self.haunted;
-                request.offline_log_dirs.retain(|id| !haunted.contains(id));
+                let mut failed = self.some_dirs(broker);
+                failed.retain(|id| !self.haunted.contains(id) && !self.holds_others(broker, *id));
+                request.offline_log_dirs = failed;
             }
             _ => request.cordoned_log_dirs = Some(self.some_dirs(broker)),
         }
@@ -218,6 +218,18 @@ impl Generator {
             some.push(directory(broker, 0, 9));
         }
         some
+    }
+
+    /// Whether this directory holds replicas of other brokers, too. Java writes the change of a
+    /// partition once for each failed directory that holds any replica of it. FINDINGS.md has it.
+    fn holds_others(&self, broker: i32, directory: Uuid) -> bool {
+        let topics = self.image.topics();
+        let partitions = &mut topics.flat_map(|topic| topic.partitions());
+        partitions.any(|(_, partition)| {
+            let replicas = partition.replicas().iter().zip(partition.directories());
+            let mut others = replicas.filter(|(replica, _)| **replica != broker);
+            others.any(|(_, other)| *other == directory)
+        })
     }
 
     pub(super) fn allocate_producer_ids(&mut self) -> Ask {

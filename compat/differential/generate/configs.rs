@@ -84,18 +84,25 @@ const TOPIC_PAIRS: [(&str, &[&str]); 24] = [
     ("message.format.version", &["3.0"]),
 ];
 
-/// Keys and values of brokers: the controller checks few of them. None is of the right type and
-/// out of its range: brokers let none of these through, and Java does not show them. Nor is
-/// `min.insync.replicas` no number: Java's controller then resigns over every partition.
-const BROKER_PAIRS: [(&str, &[&str]); 12] = [
-    ("log.retention.ms", &["1000", "x"]),
+/// Keys and values of brokers: the controller checks few of them. None of `min.insync.replicas` is
+/// bad: Java's controller resigns over every partition when it is no number. None is sound by
+/// itself and bad for the node (a retention of 0): Java's then keeps what it last had as a whole.
+/// None bounds a key of topics (`log.cleaner.max.compaction.lag.ms`): Java's checks by what it has
+/// published, in its own time.
+const BROKER_PAIRS: [(&str, &[&str]); 14] = [
+    ("log.retention.ms", &["1000", "-5", "x"]),
     ("min.insync.replicas", &["1", "2"]),
-    ("unclean.leader.election.enable", &["true", "false"]),
-    ("message.max.bytes", &["100000", "1.5"]),
-    ("log.cleaner.threads", &["2"]),
-    ("leader.replication.throttled.rate", &["1000"]),
-    ("log.cleanup.policy", &["delete", "compact,delete"]),
-    ("max.connections", &["10"]),
+    (
+        "unclean.leader.election.enable",
+        &["true", "false", "maybe"],
+    ),
+    ("message.max.bytes", &["100000", "1.5", "-1"]),
+    ("log.cleaner.threads", &["2", "-1"]),
+    ("leader.replication.throttled.rate", &["1000", "-1"]),
+    ("log.cleanup.policy", &["delete", "compact,delete", "keep"]),
+    ("log.segment.bytes", &["1048576", "13", "x"]),
+    ("log.message.timestamp.type", &["LogAppendTime", "never"]),
+    ("max.connections", &["10", "-1"]),
     ("ssl.keystore.password", &["secret"]),
     ("no.such.key", &["1"]),
     ("listener.name.x.ssl.key.password", &["secret"]),

@@ -6,6 +6,8 @@ mod configs;
 mod dice;
 mod features;
 mod partitions;
+mod provoked;
+mod quorum;
 mod security;
 mod topics;
 
@@ -38,8 +40,8 @@ const PRINCIPALS: [Principal; 5] = [
 ];
 
 /// APIs that brokers forward.
-const FORWARDABLE: [i16; 18] = [
-    19, 20, 30, 31, 33, 37, 38, 39, 40, 43, 44, 45, 46, 49, 51, 57, 64, 94,
+const FORWARDABLE: [i16; 21] = [
+    19, 20, 30, 31, 33, 37, 38, 39, 40, 43, 44, 45, 46, 49, 51, 55, 57, 64, 80, 81, 94,
 ];
 
 const fn principal(kind: &'static str, name: &'static str, token: bool) -> Principal {
@@ -259,6 +261,12 @@ const MAKERS: &[(usize, Maker)] = &[
     (6, Generator::create_acls),
     (4, Generator::describe_acls),
     (3, Generator::delete_acls),
+    (1, Generator::describe_scram),
+    (1, Generator::describe_tokens),
+    (2, Generator::describe_quorum),
+    (1, Generator::add_voter),
+    (1, Generator::remove_voter),
+    (1, Generator::update_voter),
 ];
 
 /// Whether replicas that this request places are placed by chance.

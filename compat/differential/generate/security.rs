@@ -8,9 +8,12 @@ use kafka_protocol::messages::alter_user_scram_credentials_request::{
 use kafka_protocol::messages::create_acls_request::AclCreation;
 use kafka_protocol::messages::create_delegation_token_request::CreatableRenewers;
 use kafka_protocol::messages::delete_acls_request::DeleteAclsFilter;
+use kafka_protocol::messages::describe_delegation_token_request::DescribeDelegationTokenOwner;
+use kafka_protocol::messages::describe_user_scram_credentials_request::UserName;
 use kafka_protocol::messages::{
     AlterClientQuotasRequest, AlterUserScramCredentialsRequest, CreateAclsRequest,
     CreateDelegationTokenRequest, DeleteAclsRequest, DescribeAclsRequest,
+    DescribeDelegationTokenRequest, DescribeUserScramCredentialsRequest,
     ExpireDelegationTokenRequest, RenewDelegationTokenRequest,
 };
 use kafka_protocol::protocol::StrBytes;
@@ -119,6 +122,28 @@ impl Generator {
         AlterUserScramCredentialsRequest::default()
             .with_deletions(deletions)
             .with_upsertions(upsertions)
+            .into()
+    }
+
+    /// Of named users: asked for all, Java's controller does not answer.
+    pub(super) fn describe_scram(&mut self) -> Ask {
+        let count = self.dice.below(3);
+        let users = (0..count).map(|_| UserName::default().with_name(self.user()));
+        DescribeUserScramCredentialsRequest::default()
+            .with_users(Some(users.collect()))
+            .into()
+    }
+
+    pub(super) fn describe_tokens(&mut self) -> Ask {
+        let count = self.dice.below(3);
+        let owners = (0..count).map(|_| {
+            DescribeDelegationTokenOwner::default()
+                .with_principal_type(text("User"))
+                .with_principal_name(self.user())
+        });
+        let owners = owners.collect();
+        DescribeDelegationTokenRequest::default()
+            .with_owners((!self.dice.once_in(3)).then_some(owners))
             .into()
     }
 
