@@ -2,7 +2,8 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::Sender;
+
+use tokio::sync::mpsc::UnboundedSender;
 
 use super::core::Message;
 use crate::image::Image;
@@ -17,7 +18,7 @@ use crate::types::OffsetAndEpoch;
 pub(super) struct Loader {
     /// The partition's directory.
     pub(super) dir: PathBuf,
-    pub(super) core: Sender<Message>,
+    pub(super) core: UnboundedSender<Message>,
 }
 
 impl Loader {

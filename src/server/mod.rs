@@ -19,6 +19,7 @@ mod acls;
 mod answers;
 mod api_table;
 mod api_versions;
+mod beside;
 mod budget;
 mod complaints;
 mod connection;
