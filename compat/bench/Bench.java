@@ -61,7 +61,7 @@ public final class Bench {
     /**
      * A controller that has nothing to do but one Java broker's heartbeats and fetches.
      *
-     * <p>Expected memory: of a binary of about 10 MB half is touched (5 MB), the C library 2 MB, three
+     * <p>Expected memory: of a binary of about 10 MB half is touched (5 MB), the C library 2 MB, six
      * threads with 100 kB of touched stack each, an image and a log tail of less than 1 MB: 9 MB.
      * Expected CPU: a heartbeat every 2 s, a fetch and a no-op record every 500 ms, each about
      * 0.2 ms with its system calls: 0.1 % of a core.
@@ -85,7 +85,7 @@ public final class Bench {
         }
         add("idle.resident", "MB", "9", used[0].residentMb(), used[1].residentMb(), "< 20");
         add("idle.resident.peak", "MB", "9", used[0].peakMb(), used[1].peakMb(), "");
-        add("idle.threads", "threads", "3", used[0].threads(), used[1].threads(), "");
+        add("idle.threads", "threads", "6", used[0].threads(), used[1].threads(), "");
         add("idle.cpu", "% of a core", "0.1", percent[0], percent[1], "");
     }
 
@@ -123,7 +123,7 @@ public final class Bench {
      * One client creates topics one by one, each when the one before is answered. Before each, a
      * file of its own is appended to and synced on the same disk: so both see the same disk.
      *
-     * <p>Expected: the answer leaves after one fsync of the log; the loopback, three changes of
+     * <p>Expected: the answer leaves after one fsync of the log; the loopback, five changes of
      * thread and the decision cost about 0.2 ms, which counts where the disk is as fast as that.
      * Java's controller lets the batch linger for 25 ms before it writes it.
      */

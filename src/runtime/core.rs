@@ -1,4 +1,4 @@
-//! The core: one task runs [`Node`], and everybody else talks to it through a channel.
+//! The core thread: one thread runs [`Node`], and everybody else talks to it through a channel.
 //!
 //! Requests in the channel are bounded by permits (`queued.max.requests`): without one a request is
 //! refused before it reaches the channel. The core gives the permit back when it takes the request
@@ -10,14 +10,11 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use tokio::sync::mpsc::error::TryRecvError;
-use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
-use tokio::task::yield_now;
-use tokio::time::timeout;
 
 use super::clock::Clock;
 use super::leaderless::Watch;
@@ -27,7 +24,7 @@ use crate::server::{self, Peers, core::Busy};
 use crate::storage::files::Disk;
 use crate::types::{Instant, Offset, Ticket};
 
-/// What the core is told.
+/// What the core thread is told.
 pub(super) enum Message {
     Request {
         ticket: Ticket,
@@ -42,7 +39,7 @@ pub(super) enum Message {
 /// How the rest of the process reaches the core.
 #[derive(Clone)]
 pub(super) struct CoreClient {
-    sender: UnboundedSender<Message>,
+    sender: Sender<Message>,
     permits: Arc<Semaphore>,
     tickets: Arc<AtomicU64>,
     published: Arc<ArcSwap<Published>>,
@@ -50,7 +47,7 @@ pub(super) struct CoreClient {
 }
 
 impl CoreClient {
-    pub(super) fn new(sender: UnboundedSender<Message>, requests_max: usize, clock: Clock) -> Self {
+    pub(super) fn new(sender: Sender<Message>, requests_max: usize, clock: Clock) -> Self {
         Self {
             sender,
             permits: Arc::new(Semaphore::new(requests_max)),
@@ -88,7 +85,7 @@ impl server::core::Core for CoreClient {
     }
 }
 
-/// Why the core ended.
+/// Why the core thread ended.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum End {
     /// As asked.
@@ -105,13 +102,10 @@ pub(super) enum End {
 /// Messages handled before the clock is looked at again.
 const MESSAGES_IN_A_ROW_MAX: usize = 64;
 
-/// Something is due, and no message came before.
-struct NothingCame;
-
 /// Runs the node until it stops.
 pub(super) struct Core {
     pub(super) node: Node,
-    pub(super) messages: UnboundedReceiver<Message>,
+    pub(super) messages: Receiver<Message>,
     pub(super) published: Arc<ArcSwap<Published>>,
     pub(super) clock: Clock,
     pub(super) disk: Disk,
@@ -123,25 +117,25 @@ pub(super) struct Core {
 
 impl Core {
     /// Runs until the node stops or halts. After a stop the disk is closed when this returns.
-    pub(super) async fn run(mut self) -> End {
-        let end = self.run_node().await;
+    pub(super) fn run(mut self) -> End {
+        let end = self.run_node();
         if end == End::Stopped {
             self.disk.join();
         }
         end
     }
 
-    async fn run_node(&mut self) -> End {
+    fn run_node(&mut self) -> End {
         let mut effects = Vec::new();
         self.step(Event::WakeUp, &mut effects);
         loop {
             if let Some(end) = self.execute(&mut effects) {
                 return end;
             }
-            match self.next().await {
-                Ok(Some(message)) => self.handle_all(message, &mut effects),
-                Ok(None) => return End::Stopped,
-                Err(NothingCame) => {}
+            match self.messages.recv_timeout(self.patience()) {
+                Ok(message) => self.handle_all(message, &mut effects),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return End::Stopped,
             }
             let now = self.clock.now().instant;
             if self.node.next_wakeup() <= now {
@@ -152,22 +146,6 @@ impl Core {
                 tracing::warn!("{why}");
             }
         }
-    }
-
-    /// Waits for a message for as long as nothing is due, and lets the sockets have their turn.
-    async fn next(&mut self) -> Result<Option<Message>, NothingCame> {
-        let patience = self.patience();
-        if patience.is_zero() {
-            // A timer that is due still costs a millisecond.
-            yield_now().await;
-            return match self.messages.try_recv() {
-                Ok(message) => Ok(Some(message)),
-                Err(TryRecvError::Empty) => Err(NothingCame),
-                Err(TryRecvError::Disconnected) => Ok(None),
-            };
-        }
-        let next = timeout(patience, self.messages.recv()).await;
-        next.map_err(|_| NothingCame)
     }
 
     /// Handles what is there already in one go, so that the disk can sync it in one go.

@@ -1,19 +1,8 @@
 //! Threads, channels, clock, signals and shutdown order: what ties the rooms together.
 //!
-//! The process's first thread, the core's, runs the node and owns the sockets: both are tasks of
-//! one tokio runtime, and none of them waits for a disk. A small request so goes from the socket to
-//! the node and back without waking another thread, which would cost more than all the rest. What
-//! may take long to read or to write is done beside it (`server::beside`). Two disk threads belong
-//! to `storage`.
-//!
-//! The image is loaded on the first thread too. The C library gives each thread an area of memory
-//! of its own, and what is freed in the area of another thread is not used again by this one. The
-//! core goes on changing the image for as long as the process runs; loaded elsewhere, a million
-//! partitions would in time be kept twice. And the first thread's area grows in large steps, those
-//! of others page by page.
-//!
-//! Start: directories, listeners, snapshot, core, then the listeners serve. Stop: the node gives up
-//! leadership and the disk is closed, then the listeners.
+//! One core thread runs the node, two disk threads belong to `storage`, two tokio workers own the
+//! sockets. Start: directories, listeners, snapshot, core, then the listeners serve. Stop: the node
+//! gives up leadership and the disk is closed, then the listeners.
 
 mod clock;
 mod core;
@@ -22,20 +11,21 @@ mod parts;
 mod peers;
 mod place;
 mod snapshot;
+mod thread;
 
 use std::collections::HashMap;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use self::clock::Clock;
 use self::core::{Core, CoreClient, End, Message};
 use self::leaderless::Watch;
 use self::snapshot::Loader;
+use self::thread::CoreThread;
 use crate::config::{Config, Sockets};
 use crate::image::Image;
 use crate::node::{Event, Node};
@@ -54,11 +44,12 @@ const STOP_PATIENCE: Duration = Duration::from_secs(5);
 pub fn run(config: &Config, file: &Path, accept_lost_vote: bool) -> Result<(), String> {
     let clock = Clock::start();
     let connections_max = raise_file_limit();
-    let (sender, messages) = unbounded_channel();
-    let runtime = tokio::runtime::Builder::new_current_thread()
+    let (sender, messages) = channel();
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
         .enable_all()
         .build()
-        .map_err(|error| format!("the sockets cannot be watched: {error}"))?;
+        .map_err(|error| format!("the network threads cannot be started: {error}"))?;
     // Before the directories are opened, which takes a moment: unheard it would end the process.
     let snapshot_asked = {
         let _context = runtime.enter();
@@ -68,17 +59,25 @@ pub fn run(config: &Config, file: &Path, accept_lost_vote: bool) -> Result<(), S
     runtime.spawn(pass_on_snapshot_signal(snapshot_asked, sender.clone()));
     let mut sockets = config.sockets.clone();
     sockets.connections_max = sockets.connections_max.min(connections_max);
+    let (thread, seat) = thread::seat();
     let channel = (sender, messages);
-    let serving = serve(config, &sockets, opened, channel, clock);
-    let ended = catch_unwind(AssertUnwindSafe(|| runtime.block_on(serving)));
-    ended.unwrap_or_else(|_| Err("stopped by a panic, which is a bug".to_owned()))
+    let serve = || runtime.block_on(serve(config, &sockets, opened, channel, thread, clock));
+    std::thread::scope(|scope| {
+        let serving = std::thread::Builder::new()
+            .name("kraftd-serve".to_owned())
+            .spawn_scoped(scope, serve)
+            .map_err(|error| format!("the serving thread cannot be started: {error}"))?;
+        seat.run();
+        let ended = serving.join();
+        ended.unwrap_or_else(|_| Err("stopped: a thread panicked, which is a bug".to_owned()))
+    })
 }
 
 fn open(
     config: &Config,
     file: &Path,
     accept_lost_vote: bool,
-    sender: &UnboundedSender<Message>,
+    sender: &Sender<Message>,
 ) -> Result<Opened, String> {
     let options = DirectoryOptions {
         node_id: config.node_id,
@@ -102,7 +101,8 @@ async fn serve(
     config: &Config,
     sockets: &Sockets,
     opened: Opened,
-    (sender, messages): (UnboundedSender<Message>, UnboundedReceiver<Message>),
+    (sender, messages): (Sender<Message>, Receiver<Message>),
+    thread: CoreThread,
     clock: Clock,
 ) -> Result<(), String> {
     let mut interrupt = listen(SignalKind::interrupt())?;
@@ -111,7 +111,7 @@ async fn serve(
         .await
         .map_err(|error| error.to_string())?;
     let addresses = ports(&listening);
-    let image = newest_image(config, &opened)?;
+    let image = newest_image(config, &opened, &thread).await?;
     let built = parts::build(config, &opened, image, &addresses, clock)?;
     parts::log_start(config, &opened, &built);
     let settings = Arc::new(built.settings.clone());
@@ -133,7 +133,7 @@ async fn serve(
         watch: Watch::new(config.node_id),
         waiting: HashMap::new(),
     };
-    let mut ended = tokio::spawn(core.run());
+    let mut ended = thread.run(move || core.run());
     let mut server = listening.serve(Arc::new(client), settings).await;
     tracing::info!("kraftd started");
     let end = tokio::select! {
@@ -163,7 +163,7 @@ async fn serve(
             let place = place.map_or_else(String::new, |place| format!(" ({place})"));
             Err(format!("stopped to do no harm: {reason}{place}"))
         }
-        Err(_) => Err("stopped: the core panicked, which is a bug".to_owned()),
+        Err(_) => Err("stopped: the core thread panicked, which is a bug".to_owned()),
     }
 }
 
@@ -171,12 +171,19 @@ async fn serve(
 ///
 /// # Errors
 /// One sentence: the snapshot holds something that cannot be replayed.
-fn newest_image(config: &Config, opened: &Opened) -> Result<(Image, Offset), String> {
+async fn newest_image(
+    config: &Config,
+    opened: &Opened,
+    thread: &CoreThread,
+) -> Result<(Image, Offset), String> {
+    let newest = opened.recovered.snapshots.last().copied();
     let dir = config.metadata_log_dir.join(PARTITION_DIR);
-    match opened.recovered.snapshots.last() {
-        Some(&id) => snapshot::load(&dir, id).map(|image| (image, id.offset)),
+    let loaded = thread.run(move || match newest {
+        Some(id) => snapshot::load(&dir, id).map(|image| (image, id.offset)),
         None => Ok((Image::empty(), Offset::ZERO)),
-    }
+    });
+    let loaded = loaded.await;
+    loaded.map_err(|_| "a snapshot's load ended by a panic, which is a bug")?
 }
 
 fn listen(kind: SignalKind) -> Result<tokio::signal::unix::Signal, String> {
@@ -194,10 +201,7 @@ async fn stop_signal(
 }
 
 /// Asks the core for a snapshot at every signal, until the core has ended.
-async fn pass_on_snapshot_signal(
-    mut asked: tokio::signal::unix::Signal,
-    core: UnboundedSender<Message>,
-) {
+async fn pass_on_snapshot_signal(mut asked: tokio::signal::unix::Signal, core: Sender<Message>) {
     while asked.recv().await.is_some() {
         tracing::info!("SIGUSR1: a snapshot is asked for");
         if core.send(Message::Event(Event::SnapshotAsked)).is_err() {

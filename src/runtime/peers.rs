@@ -2,10 +2,10 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::mpsc::Sender;
 use std::time::Duration;
 
 use tokio::runtime::Handle;
-use tokio::sync::mpsc::UnboundedSender;
 
 use super::core::Message;
 use super::parts;
@@ -17,7 +17,7 @@ use crate::server::{PeerSettings, Peers};
 pub(super) fn connect(
     config: &Config,
     ports: &HashMap<String, u16>,
-    core: UnboundedSender<Message>,
+    core: Sender<Message>,
 ) -> Arc<Peers> {
     let own = parts::endpoints(config, ports).into_iter();
     let settings = PeerSettings {

@@ -2,8 +2,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
-
-use tokio::sync::mpsc::UnboundedSender;
+use std::sync::mpsc::Sender;
 
 use super::core::Message;
 use crate::image::Image;
@@ -18,7 +17,7 @@ use crate::types::OffsetAndEpoch;
 pub(super) struct Loader {
     /// The partition's directory.
     pub(super) dir: PathBuf,
-    pub(super) core: UnboundedSender<Message>,
+    pub(super) core: Sender<Message>,
 }
 
 impl Loader {

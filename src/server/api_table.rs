@@ -64,11 +64,6 @@ impl Api {
         self.key == ENVELOPE_KEY
     }
 
-    /// Whether its answer lists what there is of a kind, by the published image.
-    pub(crate) const fn lists(&self) -> bool {
-        matches!(self.key, 29 | 32 | 41 | 50)
-    }
-
     /// Whether the response's header has tagged fields. ApiVersions is read by clients that do not
     /// know its version yet.
     pub(crate) const fn flexible_response(&self, version: i16) -> bool {

@@ -13,12 +13,12 @@ use tokio::time::Instant;
 use super::api_table::{self, API_VERSIONS_KEY, Api};
 use super::api_versions;
 use super::connection::{
-    Answered, BUSY_MAX, BUSY_RETRY, Closing, Later, Peer, Retry, Service, Started, Weight,
+    Answered, BUSY_MAX, BUSY_RETRY, Closing, Later, Peer, Service, Started, Weight,
 };
 use super::core::{Answer, Busy, Core, Request};
 use super::envelope::{self, Forwarded};
 use super::frame::{self, HeaderStart};
-use super::{answers, beside, describe_cluster, hosts, permissions};
+use super::{answers, describe_cluster, hosts, permissions};
 use crate::controller::authorize::{Asker, Audit, Resource};
 use crate::controller::configs::describe;
 use crate::controller::{self, Settings, acls, scram, tokens};
@@ -210,7 +210,6 @@ fn envelope_frame(correlation_id: i32, response: &m::EnvelopeResponse) -> Bytes 
 }
 
 /// The service of every listener.
-#[derive(Clone)]
 pub(crate) struct Dispatch {
     pub(crate) core: Arc<dyn Core>,
     pub(crate) settings: Arc<Settings>,
@@ -273,29 +272,11 @@ impl Service for Dispatch {
         };
         Ok(Weight {
             bytes: frame.len() + (elements + inner) * ELEMENT_BYTES,
-            // The core hears of a request that is read beside it later than of the next one.
-            alone: api.alone || beside::may_take_long(frame),
+            alone: api.alone,
         })
     }
 
-    fn start(&self, peer: &mut Peer, frame: Bytes) -> Result<Started, Closing> {
-        if !beside::may_take_long(&frame) {
-            return self.start_here(peer, frame);
-        }
-        let (dispatch, mut peer) = (self.clone(), peer.clone());
-        Ok(Started::Later(Box::pin(async move {
-            let started = beside::run(move || dispatch.start_here(&mut peer, frame));
-            match started.await?? {
-                Started::Answer(bytes) => Ok(bytes.into()),
-                Started::Later(later) => later.await,
-                Started::Busy(retry) => retried(retry).await,
-            }
-        })))
-    }
-}
-
-impl Dispatch {
-    fn start_here(&self, peer: &mut Peer, mut body: Bytes) -> Result<Started, Closing> {
+    fn start(&self, peer: &mut Peer, mut body: Bytes) -> Result<Started, Closing> {
         let header = HeaderStart::parse(&mut body).map_err(|f| garbage(f.to_string()))?;
         let api = admitted(header)?;
         let asked = Asked {
@@ -347,7 +328,9 @@ impl Dispatch {
             })),
         })
     }
+}
 
+impl Dispatch {
     /// Refuses what whoever asks may not ask for.
     fn authorized(&self, api: &Api, ctx: &Ctx<'_>) -> Result<(), ApiError> {
         permissions::check(api, ctx, &self.settings, || self.core.published())
@@ -542,23 +525,9 @@ async fn resolved(
     }
 }
 
-/// Offers a request to a core that was busy until it takes it.
-async fn retried(mut retry: Retry) -> Result<Answered, Closing> {
-    let give_up = Instant::now() + BUSY_MAX;
-    loop {
-        tokio::time::sleep(BUSY_RETRY).await;
-        if let Some(later) = retry(Instant::now() > give_up) {
-            return later.await;
-        }
-    }
-}
-
 fn later(asked: Asked, receiver: tokio::sync::oneshot::Receiver<Answer>) -> Later {
     Box::pin(async move {
         match receiver.await {
-            Ok(answer) if asked.body.len() > beside::SMALL_BYTES_MAX => {
-                beside::run(move || asked.finish(answer)).await
-            }
             Ok(answer) => Ok(asked.finish(answer)),
             Err(_) => Err(Closing::Quiet("the core has ended".to_owned())),
         }

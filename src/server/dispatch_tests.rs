@@ -3,11 +3,9 @@
 
 use std::path::Path;
 use std::sync::Mutex;
-use std::time::Duration;
 
 use kafka_protocol::protocol::{Decodable, StrBytes};
 use tokio::sync::oneshot;
-use tokio::time::timeout;
 
 use super::super::core::Published;
 use super::*;
@@ -523,33 +521,6 @@ async fn a_core_that_stays_busy_refuses_with_a_time_out() {
     let mut body = answer.frame.slice(LENGTH_BYTES + 5..);
     let message = m::DeleteTopicsResponse::decode(&mut body, 5).unwrap();
     assert_eq!(message.responses[0].error_code, 7);
-}
-
-/// The core's thread is not kept busy by four thousand items, and the request behind this one does
-/// not overtake it.
-#[tokio::test]
-async fn a_large_request_is_read_beside_the_core_and_alone() {
-    let mut at = harness(recorded_image());
-    *at.core.refusals.lock().unwrap() = 1;
-    let frame = frame(20, 5, 9, &encoded(&delete(&["topic"; 4_000]), 5));
-    assert!(at.dispatch.weigh(&frame).unwrap().alone);
-    let answer = tokio::spawn(later(at.start(frame)));
-    assert!(at.core.asked.lock().unwrap().is_empty(), "read here");
-    let asked = async {
-        loop {
-            tokio::time::sleep(Duration::from_millis(1)).await;
-            if let Some((_, reply)) = at.core.asked.lock().unwrap().pop() {
-                return reply;
-            }
-        }
-    };
-    let reply = timeout(Duration::from_secs(60), asked).await;
-    let refusal = Answer::Controller(Err(ErrorCode::NotController.into()));
-    reply.expect("the core is asked").send(refusal).unwrap();
-    let mut body = answer.await.unwrap().slice(LENGTH_BYTES + 5..);
-    let message = m::DeleteTopicsResponse::decode(&mut body, 5).unwrap();
-    assert_eq!(message.responses.len(), 4_000);
-    assert!(message.responses.iter().all(|it| it.error_code == 41));
 }
 
 #[test]

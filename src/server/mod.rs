@@ -19,7 +19,6 @@ mod acls;
 mod answers;
 mod api_table;
 mod api_versions;
-mod beside;
 mod budget;
 mod complaints;
 mod connection;

@@ -1,12 +1,12 @@
 //! Outgoing connections: what this node asks other controllers, and what they answer.
 //!
 //! ```text
-//! core -> Peers -> a line for each other node (one task, one connection at a time)
+//! core thread -> Peers -> a line for each other node (one task, one connection at a time)
 //!                           |- dial: names to addresses to a connection, anew every time
 //!                           `- link: questions and answers on one connection, without IO
 //! ```
 //!
-//! The core never waits here: what it wants is put down for the line, whose task is woken.
+//! The core thread never waits here: what it wants is put down for the line, whose task is woken.
 //! Everything is bounded: [`WAITING_MAX`] questions of one node wait for answers, one more is
 //! answered with `Silent` at once; [`LINES_MAX`] nodes are known; a frame takes memory as its bytes
 //! arrive and at most [`link::FRAME_BYTES_MAX`]. Answers are checked as `server` checks requests.
