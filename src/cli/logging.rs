@@ -11,6 +11,7 @@ use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
 use tracing_subscriber::registry::LookupSpan;
 
 use super::LogArgs;
+use crate::types::OneLine;
 
 /// Starts logging to stderr for the rest of the process.
 ///
@@ -70,10 +71,11 @@ where
         let (time, millis) = (now.strftime("%Y-%m-%d %H:%M:%S"), now.millisecond());
         let metadata = event.metadata();
         write!(writer, "[{time},{millis:03}] {} ", metadata.level())?;
-        context
-            .field_format()
-            .format_fields(writer.by_ref(), event)?;
-        writeln!(writer, " ({})", room(metadata.target()))
+        // One event is one line, whatever names from outside are in it.
+        let mut text = String::new();
+        let fields = context.field_format();
+        fields.format_fields(Writer::new(&mut text), event)?;
+        writeln!(writer, "{} ({})", OneLine(&text), room(metadata.target()))
     }
 }
 
@@ -88,7 +90,48 @@ fn room(target: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
-    use super::room;
+    use std::io;
+    use std::sync::{Arc, Mutex};
+
+    use super::{KafkaLike, room};
+
+    #[derive(Clone, Default)]
+    struct Written(Arc<Mutex<Vec<u8>>>);
+
+    impl io::Write for Written {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().unwrap().extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn one_event_is_one_line_whatever_names_from_outside_are_in_it() {
+        let written = Written::default();
+        let writer = written.clone();
+        let subscriber = tracing_subscriber::fmt()
+            .with_writer(move || writer.clone())
+            .event_format(KafkaLike)
+            .finish();
+        let name = "x\r\n[2026-01-31 12:00:00,123] INFO forged\u{2028}\u{1b}[2K";
+        tracing::subscriber::with_default(subscriber, || {
+            tracing::info!("topic {name} is refused");
+            tracing::warn!(name, other = ?name, "a voter is not added");
+        });
+        let text = String::from_utf8(written.0.lock().unwrap().clone()).unwrap();
+        let lines: Vec<&str> = text.split_terminator('\n').collect();
+        assert_eq!(lines.len(), 2, "{text:?}");
+        assert!(lines[0].contains("topic x\\r\\n[2026-01-31 12:00:00,123] INFO forged"));
+        for line in lines {
+            assert!(line.contains("INFO forged\\u{2028}\\"), "{line:?}");
+            let breaks = |letter: char| letter.is_control() || letter == '\u{2028}';
+            assert!(!line.contains(breaks), "{line:?}");
+        }
+    }
 
     #[test]
     fn the_room_is_the_first_module_of_this_crate() {

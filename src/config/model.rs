@@ -6,6 +6,7 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 
 use crate::types::NodeId;
+pub use crate::types::SecurityProtocol;
 use crate::types::policy::{AlterConfigRules, CreateTopicRules};
 
 /// A whole valid configuration. Every field has the key it comes from in its comment.
@@ -75,43 +76,6 @@ pub enum Role {
     Broker,
     /// The role that kraftd runs.
     Controller,
-}
-
-/// What `listener.security.protocol.map` gives a listener.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SecurityProtocol {
-    /// No encryption, no authentication.
-    Plaintext,
-    /// TLS.
-    Ssl,
-    /// SASL without encryption.
-    SaslPlaintext,
-    /// SASL over TLS.
-    SaslSsl,
-}
-
-impl SecurityProtocol {
-    /// Java's name, as written in `listener.security.protocol.map`.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Plaintext => "PLAINTEXT",
-            Self::Ssl => "SSL",
-            Self::SaslPlaintext => "SASL_PLAINTEXT",
-            Self::SaslSsl => "SASL_SSL",
-        }
-    }
-
-    /// Its number in `RegisterControllerRecord` and `RegisterBrokerRecord` endpoints.
-    #[must_use]
-    pub const fn id(self) -> i16 {
-        match self {
-            Self::Plaintext => 0,
-            Self::Ssl => 1,
-            Self::SaslPlaintext => 2,
-            Self::SaslSsl => 3,
-        }
-    }
 }
 
 /// A named address.

@@ -22,12 +22,14 @@ use super::authorize::cidr::Block;
 use super::authorize::{
     CLUSTER, operation_name, pattern_name, permission_name, resource_name as type_name,
 };
-use super::{Decision, RECORDS_PER_OPERATION_MAX, Reply, Settings, Soft, View, levels, too_large};
+use super::{
+    Decision, RECORDS_PER_OPERATION_MAX, Reply, Settings, Soft, View, bounded_looks, levels,
+    too_large,
+};
 use crate::image::{Acl, Image};
 use crate::records::{Record, RemoveAccessControlEntryRecord, VersionedRecord};
 use crate::types::{ApiError, ErrorCode, Uuid};
 use filter::Filter;
-use lookup::Lookup;
 
 /// What a number stands for that Kafka's enumerations do not have.
 const UNKNOWN: i8 = 0;
@@ -41,6 +43,9 @@ const NO_BLOCKS: &str = "CIDR-based ACL host patterns require metadata version 4
 /// Most entries that one answer to DeleteAcls tells of: filters that match the same entries each
 /// tell of all of them, and a deletion has far fewer of them.
 const MATCHES_PER_ANSWER_MAX: usize = 10 * RECORDS_PER_OPERATION_MAX;
+
+/// Most bytes of names in them: each name may have 32 KiB.
+const MATCHED_BYTES_PER_ANSWER_MAX: usize = 64 << 20;
 
 /// Numbers as the enumerations of the reference read them.
 pub(super) const fn resource_type(number: i8) -> i8 {
@@ -80,7 +85,8 @@ fn invalid(message: impl Into<String>) -> ApiError {
 ///
 /// # Errors
 /// `SECURITY_DISABLED` without an authorizer; `UNKNOWN_SERVER_ERROR`, as from Java, when an entry
-/// has a value that only filters have.
+/// has a value that only filters have; `POLICY_VIOLATION` when more entries are asked for than one
+/// step looks at.
 pub(super) fn create(
     view: &View<'_>,
     soft: &mut Soft,
@@ -89,6 +95,7 @@ pub(super) fn create(
     if view.settings.authorizer.is_none() {
         return Err(disabled());
     }
+    bounded_looks(request.creations.len())?;
     if request.creations.iter().any(is_only_for_filters) {
         return Err(ErrorCode::UnknownServerError.into());
     }
@@ -227,10 +234,11 @@ pub(super) fn delete(
     if view.settings.authorizer.is_none() {
         return Err(disabled());
     }
-    let lookup = Lookup::new(view.image.acls().by_id());
-    lookup.bounded(request.filters.iter().map(Filter::from))?;
+    bounded_looks(request.filters.len())?;
+    let acls = view.image.acls();
+    lookup::bounded(acls, request.filters.iter().map(Filter::from))?;
     let mut gone = BTreeSet::new();
-    let mut told = 0;
+    let (mut told, mut told_bytes) = (0, 0);
     let mut results = Vec::new();
     for filter in &request.filters {
         let filter = Filter::from(filter);
@@ -245,20 +253,21 @@ pub(super) fn delete(
             continue;
         }
         let mut matching = Vec::new();
-        for (id, acl) in lookup.candidates(&filter) {
-            if !filter.matches(acl) {
-                continue;
-            }
+        for (id, acl) in lookup::matching(acls, &filter) {
             if gone.len() >= RECORDS_PER_OPERATION_MAX {
                 return Err(invalid(
                     "Cannot remove more than 10000 acls in a single delete operation.",
                 ));
             }
             gone.insert(*id);
+            told += 1;
+            told_bytes += acl.resource_name.len() + acl.principal.len() + acl.host.len();
+            if told_bytes > MATCHED_BYTES_PER_ANSWER_MAX {
+                break;
+            }
             matching.push(told_of(acl));
         }
-        told += matching.len();
-        if told > MATCHES_PER_ANSWER_MAX {
+        if told > MATCHES_PER_ANSWER_MAX || told_bytes > MATCHED_BYTES_PER_ANSWER_MAX {
             return Err(too_large());
         }
         results.push(result.with_matching_acls(matching));

@@ -1,18 +1,25 @@
 //! AlterPartition (KIP-497, KIP-841, KIP-903): a leader reports its in-sync replicas.
 
+use std::collections::BTreeSet;
+
 use kafka_protocol::messages::alter_partition_request::{BrokerState, PartitionData};
 use kafka_protocol::messages::alter_partition_response as reply;
 use kafka_protocol::messages::{AlterPartitionRequest, AlterPartitionResponse, BrokerId};
 
-use super::partition_change::{NO_LEADER_CHANGE, RECOVERED, RECOVERING, Rules};
+use super::leaders::{ClusterRules, TopicRules};
+use super::partition_change::{Change, NO_LEADER_CHANGE, RECOVERED, RECOVERING, Rules};
 use super::register_broker::check_epoch;
-use super::{Decision, Reply, View, leaders};
+use super::{Decision, Reply, View};
 use crate::image::{Partition, TopicRef};
 use crate::records::{PartitionChangeRecord, Record, VersionedRecord};
-use crate::types::{ApiError, BrokerEpoch, ErrorCode, NodeId, PartitionId};
+use crate::types::{ApiError, BrokerEpoch, ErrorCode, NodeId, PartitionId, Uuid};
 
 /// Checks and applies each partition by itself. There may be as many as fit into a request: a
 /// broker reports all its pending changes at once, and would repeat for ever what is refused.
+///
+/// A partition that the request names again after it changed is refused: its epoch has moved on.
+/// Java decides both on the same state and writes both, which may leave an ISR of brokers that are
+/// no replicas any more.
 ///
 /// # Errors
 /// STALE_BROKER_EPOCH.
@@ -23,15 +30,24 @@ pub(super) fn decide(
 ) -> Result<Decision, ApiError> {
     let id = NodeId(request.broker_id.0);
     check_epoch(view, id, BrokerEpoch(request.broker_epoch))?;
-    let mut records = Vec::new();
+    let mut work = Work {
+        view,
+        sender: id,
+        version,
+        rules: Rules::of(view.image),
+        changed: BTreeSet::new(),
+        records: Vec::new(),
+    };
+    let cluster = ClusterRules::of(view.image, view.settings);
     let mut topics = Vec::with_capacity(request.topics.len());
     for asked in request.topics {
         let topic = view.image.topic_by_id(asked.topic_id);
+        let known = topic.map(|it| (it, cluster.of_topic(view.image, view.settings, it)));
         let partitions = asked
             .partitions
             .into_iter()
-            .map(|wanted| match topic {
-                Some(topic) => one(view, id, version, topic, wanted, &mut records),
+            .map(|wanted| match known {
+                Some(topic) => work.one(topic, wanted),
                 None => refused(wanted.partition_index, ErrorCode::UnknownTopicId),
             })
             .collect();
@@ -42,7 +58,7 @@ pub(super) fn decide(
         );
     }
     let reply = AlterPartitionResponse::default().with_topics(topics);
-    Ok(Decision::loose(records, Reply::AlterPartition(reply)))
+    Ok(Decision::loose(work.records, Reply::AlterPartition(reply)))
 }
 
 fn refused(index: i32, code: ErrorCode) -> reply::PartitionData {
@@ -51,66 +67,72 @@ fn refused(index: i32, code: ErrorCode) -> reply::PartitionData {
         .with_error_code(code.code())
 }
 
-fn one(
-    view: &View<'_>,
+/// One request under way.
+struct Work<'a> {
+    view: &'a View<'a>,
     sender: NodeId,
     version: i16,
-    topic: TopicRef<'_>,
-    mut wanted: PartitionData,
-    records: &mut Vec<VersionedRecord>,
-) -> reply::PartitionData {
-    let index = wanted.partition_index;
-    if version < 3 {
-        // Version 2 has no broker epochs; -1 skips that check.
-        wanted.new_isr_with_epochs = wanted
-            .new_isr
-            .iter()
-            .map(|&id| {
+    rules: Rules<'a>,
+    /// The partitions that have a record.
+    changed: BTreeSet<(Uuid, i32)>,
+    records: Vec<VersionedRecord>,
+}
+
+impl Work<'_> {
+    fn one(
+        &mut self,
+        (topic, topic_rules): (TopicRef<'_>, TopicRules),
+        mut wanted: PartitionData,
+    ) -> reply::PartitionData {
+        let index = wanted.partition_index;
+        if self.version < 3 {
+            // Version 2 has no broker epochs; -1 skips that check.
+            let member = |id: &BrokerId| {
                 BrokerState::default()
-                    .with_broker_id(id)
+                    .with_broker_id(*id)
                     .with_broker_epoch(-1)
-            })
-            .collect();
-    }
-    let Some(old) = topic.partition(PartitionId(index)) else {
-        return refused(index, ErrorCode::UnknownTopicOrPartition);
-    };
-    if let Err(code) = check(view, sender, old, &wanted) {
-        return refused(index, code);
-    }
-    let isr = wanted
-        .new_isr_with_epochs
-        .iter()
-        .map(|it| it.broker_id.0)
-        .collect();
-    let rules = Rules::of(view.image);
-    let acceptable =
-        |broker: i32| rules.can_lead(broker, rules.is_active(broker), old.directory_of(broker));
-    let change = leaders::wanted(
-        view.image,
-        view.settings,
-        topic,
-        (PartitionId(index), old),
-        &acceptable,
-    );
-    let written = change
-        .isr(isr)
-        .recovery(wanted.leader_recovery_state)
-        .record();
-    let mut state = State::of(old);
-    if let Some(written) = written {
+            };
+            wanted.new_isr_with_epochs = wanted.new_isr.iter().map(member).collect();
+        }
+        let Some(old) = topic.partition(PartitionId(index)) else {
+            return refused(index, ErrorCode::UnknownTopicOrPartition);
+        };
+        if self.changed.contains(&(topic.id(), index)) {
+            return refused(index, ErrorCode::InvalidUpdateVersion);
+        }
+        if let Err(code) = check(self.view, self.sender, old, &wanted) {
+            return refused(index, code);
+        }
+        let isr = wanted.new_isr_with_epochs.iter();
+        let isr = isr.map(|it| it.broker_id.0).collect();
+        let rules = self.rules;
+        let acceptable =
+            |broker: i32| rules.can_lead(broker, rules.is_active(broker), old.directory_of(broker));
+        let min_isr = topic_rules.min_isr;
+        let id = PartitionId(index);
+        let written = Change::of(topic.id(), id, old, rules, &acceptable, min_isr)
+            .election(topic_rules.election)
+            .isr(isr)
+            .recovery(wanted.leader_recovery_state)
+            .record();
+        let mut state = State::of(old);
+        let Some(written) = written else {
+            return state.reply(index);
+        };
+        let mut leader = NO_LEADER_CHANGE;
         if let Record::PartitionChange(record) = &written.record {
             state.merge(record);
-            if record.leader != sender.0 && record.leader != NO_LEADER_CHANGE {
-                // It is written all the same: the change completed a reassignment that moved the
-                // leadership, and the sender must learn of that first.
-                records.push(written);
-                return refused(index, ErrorCode::NewLeaderElected);
-            }
+            leader = record.leader;
         }
-        records.push(written);
+        self.changed.insert((topic.id(), index));
+        self.records.push(written);
+        if leader != self.sender.0 && leader != NO_LEADER_CHANGE {
+            // It is written all the same: the change completed a reassignment that moved the
+            // leadership, and the sender must learn of that first.
+            return refused(index, ErrorCode::NewLeaderElected);
+        }
+        state.reply(index)
     }
-    state.reply(index)
 }
 
 /// The partition after the change, as the reply tells it.

@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 use kafka_protocol::messages::assign_replicas_to_dirs_response as reply;
 use kafka_protocol::messages::{AssignReplicasToDirsRequest, AssignReplicasToDirsResponse};
 
-use super::leaders::{self, Cause};
+use super::leaders::{self, Cause, ClusterRules, TopicRules};
 use super::partition_change::{Change, Rules};
 use super::register_broker::check_epoch;
-use super::{Decision, RECORDS_PER_OPERATION_MAX, Reply, View};
+use super::{Decision, Reply, View, bounded_items, bounded_looks};
 use crate::image::TopicRef;
 use crate::records::VersionedRecord;
 use crate::types::{ApiError, BrokerEpoch, ErrorCode, NodeId, PartitionId, Uuid};
@@ -35,12 +35,12 @@ pub(super) fn decide(
         .directories
         .iter()
         .flat_map(|directory| &directory.topics);
-    if topics.map(|topic| topic.partitions.len()).sum::<usize>() > RECORDS_PER_OPERATION_MAX {
-        return Err(ApiError::new(
-            ErrorCode::PolicyViolation,
-            "Unable to perform excessively large batch operation.",
-        ));
-    }
+    let (count, partitions) = topics.fold((request.directories.len(), 0), |sum, topic| {
+        (sum.0 + 1, sum.1 + topic.partitions.len())
+    });
+    bounded_items(partitions)?;
+    bounded_looks(count)?;
+    let cluster = ClusterRules::of(view.image, view.settings);
     let mut records = Vec::new();
     let mut offline = BTreeSet::new();
     let mut directories = Vec::with_capacity(request.directories.len());
@@ -49,6 +49,7 @@ pub(super) fn decide(
         let mut topics = Vec::with_capacity(directory.topics.len());
         for asked in directory.topics {
             let topic = view.image.topic_by_id(asked.topic_id);
+            let topic = topic.map(|it| (it, cluster.of_topic(view.image, view.settings, it)));
             let partitions = asked.partitions.into_iter().map(|it| it.partition_index);
             let answers = partitions.map(|index| {
                 let code = assign(view, topic, index, (id, directory.id), &mut records);
@@ -83,12 +84,12 @@ pub(super) fn decide(
 
 fn assign(
     view: &View<'_>,
-    topic: Option<TopicRef<'_>>,
+    topic: Option<(TopicRef<'_>, TopicRules)>,
     index: i32,
     (broker, directory): (NodeId, Uuid),
     records: &mut Vec<VersionedRecord>,
 ) -> Option<ErrorCode> {
-    let Some(topic) = topic else {
+    let Some((topic, topic_rules)) = topic else {
         return Some(ErrorCode::UnknownTopicId);
     };
     let Some(old) = topic.partition(PartitionId(index)) else {
@@ -99,14 +100,13 @@ fn assign(
     }
     let rules = Rules::of(view.image);
     let acceptable = |id: i32| rules.can_lead(id, rules.is_active(id), old.directory_of(id));
-    let min_isr = leaders::min_isr(view.image, view.settings, topic);
     let change = Change::of(
         topic.id(),
         PartitionId(index),
         old,
         rules,
         &acceptable,
-        min_isr,
+        topic_rules.min_isr,
     );
     records.extend(change.directory(broker.0, directory).record());
     None

@@ -16,7 +16,7 @@ use std::collections::BTreeSet;
 
 use super::{Context, View};
 use crate::image::{Acl, Acls};
-use crate::types::{ApiError, ErrorCode, Principal};
+use crate::types::{ApiError, ErrorCode, OneLine, Principal};
 use cidr::Block;
 pub(crate) use names::{operation_name, pattern_name, permission_name, resource_name};
 
@@ -291,28 +291,37 @@ fn log(
     reason: Reason<'_>,
     audit: Audit,
 ) {
-    let text = || {
-        let (resource_type, name) = resource.parts();
-        let is = if reason.allows() { "Allowed" } else { "Denied" };
-        let Asker {
-            principal, request, ..
-        } = asker;
-        let host = host_text(address.to_canonical());
-        let operation = operation_name(operation.code());
-        let kind = names::resource_word(resource_type);
-        let rule = rule_text(reason);
-        format!(
-            "Principal = {principal} is {is} operation = {operation} from host = {host} on \
-             resource = {kind}:LITERAL:{name} for request = {request} with resourceRefCount = 1 \
-             based on rule {rule}"
-        )
-    };
+    let text = || line(asker, address, (operation, resource), reason);
     // The macros make nothing of the text while nobody listens.
     match (reason.allows(), audit) {
         (false, Audit::Both) => tracing::info!(target: AUDIT, "{}", text()),
         (true, Audit::Both | Audit::Allowed) => tracing::debug!(target: AUDIT, "{}", text()),
         (_, Audit::Allowed | Audit::Nothing) => tracing::trace!(target: AUDIT, "{}", text()),
     }
+}
+
+/// What is logged of an answer. Names in it come from outside, and one answer is one line.
+fn line(
+    asker: Asker<'_>,
+    address: IpAddr,
+    (operation, resource): (Operation, Resource<'_>),
+    reason: Reason<'_>,
+) -> String {
+    let (resource_type, name) = resource.parts();
+    let is = if reason.allows() { "Allowed" } else { "Denied" };
+    let Asker {
+        principal, request, ..
+    } = asker;
+    let host = host_text(address.to_canonical());
+    let operation = operation_name(operation.code());
+    let kind = names::resource_word(resource_type);
+    let rule = rule_text(reason);
+    let text = format!(
+        "Principal = {principal} is {is} operation = {operation} from host = {host} on resource = \
+         {kind}:LITERAL:{name} for request = {request} with resourceRefCount = 1 based on rule \
+         {rule}"
+    );
+    OneLine(&text).to_string()
 }
 
 fn rule_text(reason: Reason<'_>) -> String {

@@ -24,7 +24,7 @@ use crate::types::{ApiError, ErrorCode};
 /// The rule of CreateTopics v2 to v7.
 ///
 /// # Errors
-/// `POLICY_VIOLATION` when the request asks for too many partitions or records in all.
+/// `POLICY_VIOLATION` when the request asks for too many topics, partitions or records in all.
 pub(super) fn decide(
     view: &View<'_>,
     soft: &mut Soft,
@@ -32,6 +32,10 @@ pub(super) fn decide(
     context: &Context,
     request: CreateTopicsRequest,
 ) -> Result<Decision, ApiError> {
+    // Each that can be created is a record; each other one would cost its look all the same.
+    if request.topics.len() > RECORDS_PER_OPERATION_MAX {
+        return Err(too_many());
+    }
     let strict = mutation_quota::CREATE_TOPICS_STRICT;
     let mut meter = Meter::new(view, soft, context, version, strict);
     let (mut topics, mut refused) = split(request.topics);
@@ -117,7 +121,9 @@ fn keep_authorized(
 /// Whether nothing of the request is left for the rule: what is refused before it is not late.
 pub fn creates_nothing(request: &CreateTopicsRequest) -> bool {
     // Only a deadline that has passed already meets such a request in time.
-    request.timeout_ms <= 0 && split(request.topics.clone()).0.is_empty()
+    request.timeout_ms <= 0
+        && request.topics.len() <= RECORDS_PER_OPERATION_MAX
+        && split(request.topics.clone()).0.is_empty()
 }
 
 /// Refuses the request before anything is made of it: what it asks for is counted in 64 bits, so
@@ -133,12 +139,16 @@ fn check_partition_total(view: &View<'_>, topics: &[CreatableTopic]) -> Result<(
         }
     };
     if topics.iter().map(count).sum::<u64>() > RECORDS_PER_OPERATION_MAX as u64 {
-        return Err(ApiError::new(
-            ErrorCode::PolicyViolation,
-            "Excessively large number of partitions per request.",
-        ));
+        return Err(too_many());
     }
     Ok(())
+}
+
+fn too_many() -> ApiError {
+    ApiError::new(
+        ErrorCode::PolicyViolation,
+        "Excessively large number of partitions per request.",
+    )
 }
 
 struct Created {

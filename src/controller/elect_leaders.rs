@@ -9,7 +9,7 @@ use kafka_protocol::protocol::StrBytes;
 
 use super::leaders::ClusterRules;
 use super::partition_change::{Election, NO_LEADER, Rules};
-use super::{Decision, Reply, View, bounded, leaders};
+use super::{Decision, Reply, View, bounded, bounded_looks, leaders, topic_names};
 use crate::image::{Found, Partition, TopicRef};
 use crate::records::VersionedRecord;
 use crate::types::{ApiError, ErrorCode, PartitionId, Uuid};
@@ -19,12 +19,15 @@ use crate::types::{ApiError, ErrorCode, PartitionId, Uuid};
 ///
 /// # Errors
 /// INVALID_REQUEST for a type that does not exist; POLICY_VIOLATION
-/// when more leaders would change than an operation may have records.
+/// when more leaders would change than an operation may have records, or when more partitions are
+/// named than one step looks at.
 pub(super) fn decide(view: &View<'_>, request: ElectLeadersRequest) -> Result<Decision, ApiError> {
     let answer = ElectLeadersResponse::default();
     if request.topic_partitions.as_ref().is_some_and(Vec::is_empty) {
         return Ok(Decision::only(Reply::ElectLeaders(answer)));
     }
+    let named = request.topic_partitions.iter().flatten();
+    bounded_looks(named.map(|topic| 1 + topic.partitions.len()).sum())?;
     let mut elections = Elections {
         view,
         rules: Rules::of(view.image),
@@ -47,8 +50,9 @@ pub(super) fn decide(view: &View<'_>, request: ElectLeadersRequest) -> Result<De
             let mut results = Vec::with_capacity(topics.len());
             for asked in topics {
                 let mut partitions = Vec::with_capacity(asked.partitions.len());
+                let topic = elections.topic(&asked.topic);
                 for index in asked.partitions {
-                    partitions.push(elections.named(&asked.topic, index)?);
+                    partitions.push(elections.named(&topic, index)?);
                 }
                 results.push(
                     ReplicaElectionResult::default()
@@ -90,7 +94,7 @@ struct Elections<'a> {
     records: Vec<VersionedRecord>,
 }
 
-impl Elections<'_> {
+impl<'a> Elections<'a> {
     /// Every partition that needs it. The answer names every topic, as Java's does.
     fn everywhere(&mut self) -> Result<Vec<ReplicaElectionResult>, ApiError> {
         let image = self.view.image;
@@ -113,23 +117,37 @@ impl Elections<'_> {
         Ok(results.collect())
     }
 
+    /// A topic that the request names, or what is answered for each of its partitions.
+    fn topic(&self, name: &TopicName) -> Result<TopicRef<'a>, StrBytes> {
+        self.view.image.topic_by_name(name).ok_or_else(|| {
+            let message = format!("No such topic as {}", topic_names::shown(name));
+            StrBytes::from_string(message)
+        })
+    }
+
     /// One partition that the request names.
-    fn named(&mut self, name: &TopicName, index: i32) -> Result<PartitionResult, ApiError> {
+    fn named(
+        &mut self,
+        topic: &Result<TopicRef<'a>, StrBytes>,
+        index: i32,
+    ) -> Result<PartitionResult, ApiError> {
         let unknown = |message| {
             let code = ErrorCode::UnknownTopicOrPartition;
             Ok(result(index, code, Some(message)))
         };
-        let Some(topic) = self.view.image.topic_by_name(name) else {
-            return unknown(format!("No such topic as {}", name.as_str()));
+        let topic = match topic {
+            Ok(topic) => *topic,
+            Err(message) => return unknown(message.clone()),
         };
         let id = PartitionId(index);
         let Some(old) = topic.partition(id) else {
-            return unknown(format!("No such partition as {}-{index}", name.as_str()));
+            let message = format!("No such partition as {}-{index}", topic.name());
+            return unknown(StrBytes::from_string(message));
         };
         if !self.kind.is_needed(old) {
             let message = "Leader election not needed for topic partition.";
-            let code = ErrorCode::ElectionNotNeeded;
-            return Ok(result(index, code, Some(message.to_owned())));
+            let message = StrBytes::from_static_str(message);
+            return Ok(result(index, ErrorCode::ElectionNotNeeded, Some(message)));
         }
         self.elect(topic, id, old)
     }
@@ -145,10 +163,16 @@ impl Elections<'_> {
             Kind::Unclean => Election::Unclean,
         };
         let view = self.view;
-        let topic_rules = self.cluster.of_topic(view.image, view.settings, topic);
         let found = (topic, id, old);
-        let Some(record) = leaders::elected(self.rules, found, topic_rules.min_isr, election)
-        else {
+        // While a broker is away, this is what becomes of everything that it led.
+        let preferred = self.kind == Kind::Preferred;
+        let record = if preferred && leaders::preferred_election_is_idle(self.rules, old) {
+            None
+        } else {
+            let topic_rules = self.cluster.of_topic(view.image, view.settings, topic);
+            leaders::elected(self.rules, found, topic_rules.min_isr, election)
+        };
+        let Some(record) = record else {
             let (code, message) = match self.kind {
                 Kind::Preferred => (
                     ErrorCode::PreferredLeaderNotAvailable,
@@ -159,7 +183,8 @@ impl Elections<'_> {
                     "Eligible topic partition leaders are not available.",
                 ),
             };
-            return Ok(result(id.0, code, Some(message.to_owned())));
+            let message = StrBytes::from_static_str(message);
+            return Ok(result(id.0, code, Some(message)));
         };
         self.records.push(record);
         bounded(&self.records)?;
@@ -167,11 +192,11 @@ impl Elections<'_> {
     }
 }
 
-fn result(index: i32, code: ErrorCode, message: Option<String>) -> PartitionResult {
+fn result(index: i32, code: ErrorCode, message: Option<StrBytes>) -> PartitionResult {
     PartitionResult::default()
         .with_partition_id(index)
         .with_error_code(code.code())
-        .with_error_message(message.map(StrBytes::from_string))
+        .with_error_message(message)
 }
 
 #[cfg(test)]

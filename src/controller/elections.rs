@@ -5,7 +5,7 @@
 //! changes at most, and the next one comes a moment later, so that requests come in between. A
 //! round that has nothing to find ends at once, because the image counts what it would find.
 
-use super::leaders::{ClusterRules, elected};
+use super::leaders::{ClusterRules, elected, preferred_election_is_idle};
 use super::partition_change::{Election, NO_LEADER, Rules};
 use super::{Settings, View};
 use crate::image::{Cursor, Found, Partition};
@@ -125,22 +125,11 @@ impl Elections<'_> {
     /// Whether a change is worth working out.
     fn is_candidate(&self, it: Partition<'_>) -> bool {
         match self.kind {
-            Kind::Preferred => !it.led_by_preferred() && !self.stays(it),
+            Kind::Preferred => {
+                !it.led_by_preferred() && !preferred_election_is_idle(self.rules, it)
+            }
             Kind::Unclean => it.leader() == NO_LEADER,
         }
-    }
-
-    /// True when a preferred election is known to change nothing: the first replica cannot lead,
-    /// the leader can, and no rare list waits to be changed on the way. After a broker's end that
-    /// is true of all partitions that it led, for as long as it is away.
-    fn stays(&self, it: Partition<'_>) -> bool {
-        let can_lead = |broker: i32| {
-            it.isr().contains(&broker)
-                && self.rules.is_active(broker)
-                && self.rules.can_lead(broker, true, it.directory_of(broker))
-        };
-        let first = it.replicas().first().copied();
-        it.is_plain() && !first.is_some_and(can_lead) && can_lead(it.leader())
     }
 
     fn change(&self, found: Found<'_>) -> Option<VersionedRecord> {

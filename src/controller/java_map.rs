@@ -9,7 +9,9 @@ use crate::types::java_order::{bucket, grown, string_hash};
 /// entries, which Java turns into trees, keep the order of their making there too.
 #[derive(Debug)]
 pub(super) struct JavaMap<V> {
-    entries: IndexMap<String, V>,
+    /// What is taken out leaves its place empty: to close it would move all that is behind.
+    entries: IndexMap<String, Option<V>>,
+    len: usize,
     buckets: usize,
 }
 
@@ -18,27 +20,40 @@ impl<V> JavaMap<V> {
     pub(super) fn with_capacity(capacity: usize) -> Self {
         Self {
             entries: IndexMap::new(),
+            len: 0,
             buckets: capacity.next_power_of_two(),
         }
     }
 
     /// Sets the value of a key; a known key keeps its place.
     pub(super) fn insert(&mut self, key: &str, value: V) {
-        self.entries.insert(key.to_owned(), value);
-        self.buckets = grown(self.buckets, self.entries.len());
+        match self.entries.get_mut(key) {
+            Some(Some(known)) => *known = value,
+            taken => {
+                if taken.is_some() {
+                    // It comes behind all others again.
+                    self.entries.shift_remove(key);
+                }
+                self.entries.insert(key.to_owned(), Some(value));
+                self.len += 1;
+            }
+        }
+        self.buckets = grown(self.buckets, self.len);
     }
 
     /// Takes a key out.
     pub(super) fn remove(&mut self, key: &str) -> Option<V> {
-        self.entries.shift_remove(key)
+        let value = self.entries.get_mut(key)?.take()?;
+        self.len -= 1;
+        Some(value)
     }
 
     pub(super) fn contains(&self, key: &str) -> bool {
-        self.entries.contains_key(key)
+        self.entries.get(key).is_some_and(Option::is_some)
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.entries.is_empty()
+        self.len == 0
     }
 
     /// The entries in Java's order.
@@ -46,6 +61,7 @@ impl<V> JavaMap<V> {
         let mut order: Vec<(usize, &str, &V)> = self
             .entries
             .iter()
+            .filter_map(|(key, value)| Some((key, value.as_ref()?)))
             .map(|(key, value)| (bucket(string_hash(key), self.buckets), key.as_str(), value))
             .collect();
         order.sort_by_key(|(bucket, ..)| *bucket);
@@ -92,5 +108,34 @@ mod tests {
              user-10 user-9 user-15 user-8 user-16 user-7 user-13 user-6 user-14"
         );
         assert_eq!(order(0, &["b", "a"]), ["a", "b"]);
+    }
+
+    #[test]
+    fn what_is_taken_out_and_put_in_again_comes_last_in_its_bucket() {
+        let mut map = JavaMap::with_capacity(1);
+        for key in ["a", "q", "A"] {
+            map.insert(key, 1);
+        }
+        assert_eq!(map.remove("a"), Some(1));
+        assert_eq!((map.remove("a"), map.contains("a")), (None, false));
+        map.insert("a", 2);
+        map.insert("q", 3);
+        let all: Vec<_> = map
+            .iter()
+            .map(|(key, value)| (key.to_owned(), *value))
+            .collect();
+        let mut fresh = JavaMap::with_capacity(1);
+        for (key, value) in [("q", 3), ("A", 1), ("a", 2)] {
+            fresh.insert(key, value);
+        }
+        let wanted: Vec<_> = fresh
+            .iter()
+            .map(|(key, value)| (key.to_owned(), *value))
+            .collect();
+        assert_eq!(all, wanted);
+        for key in ["a", "q", "A"] {
+            map.remove(key);
+        }
+        assert!(map.is_empty());
     }
 }

@@ -1,6 +1,8 @@
 //! Leaders and in-sync replicas of many partitions at once, when a broker comes, goes or loses a
 //! directory.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use crate::controller::configs::topic::{cluster_value, effective_value};
 use crate::controller::partition_change::{Change, Election, Rules};
 use crate::controller::{Settings, View};
@@ -28,9 +30,23 @@ pub(super) fn update<'a>(
     partitions: impl Iterator<Item = Found<'a>>,
     records: &mut Vec<VersionedRecord>,
 ) {
+    update_most(view, cause, partitions, usize::MAX, records);
+}
+
+/// The same until there are so many records.
+fn update_most<'a>(
+    view: &View<'a>,
+    cause: Cause,
+    partitions: impl Iterator<Item = Found<'a>>,
+    most: usize,
+    records: &mut Vec<VersionedRecord>,
+) {
     let rules = Many::of(view, cause);
     let mut known = None;
     for found in partitions {
+        if records.len() >= most {
+            return;
+        }
         records.extend(rules.change(&mut known, found));
     }
 }
@@ -120,20 +136,6 @@ impl<'a> Many<'a> {
     }
 }
 
-/// A change of one partition with the election and the minimum of in-sync replicas that the topic's
-/// configuration asks for.
-pub(super) fn wanted<'a>(
-    image: &'a Image,
-    settings: &Settings,
-    topic: TopicRef<'a>,
-    (id, old): (PartitionId, Partition<'a>),
-    acceptable: &'a dyn Fn(i32) -> bool,
-) -> Change<'a> {
-    let cluster = ClusterRules::of(image, settings);
-    let TopicRules { election, min_isr } = cluster.of_topic(image, settings, topic);
-    Change::of(topic.id(), id, old, Rules::of(image), acceptable, min_isr).election(election)
-}
-
 /// What an election of one partition writes, if anything.
 pub(super) fn elected(
     rules: Rules<'_>,
@@ -146,6 +148,19 @@ pub(super) fn elected(
     Change::of(topic.id(), id, old, rules, &acceptable, min_isr)
         .election(election)
         .record()
+}
+
+/// True when a preferred election is known to change nothing: the first replica cannot lead, the
+/// leader can, and no rare list waits to be changed on the way. After a broker's end that is true
+/// of all partitions that it led, for as long as it is away.
+pub(super) fn preferred_election_is_idle(rules: Rules<'_>, it: Partition<'_>) -> bool {
+    let can_lead = |broker: i32| {
+        it.isr().contains(&broker)
+            && rules.is_active(broker)
+            && rules.can_lead(broker, true, it.directory_of(broker))
+    };
+    let first = it.replicas().first().copied();
+    it.is_plain() && !first.is_some_and(can_lead) && can_lead(it.leader())
 }
 
 /// What a topic's configuration asks of its elections.
@@ -218,13 +233,6 @@ fn replication_factor(topic: TopicRef<'_>) -> usize {
         .map_or(1, |it| it.replicas().len())
 }
 
-/// The effective min.insync.replicas of a topic: never more than its replication factor.
-#[must_use]
-pub(super) fn min_isr(image: &Image, settings: &Settings, topic: TopicRef<'_>) -> usize {
-    let cluster = ClusterRules::of(image, settings);
-    cluster.of_topic(image, settings, topic).min_isr
-}
-
 /// A new incarnation registers: what the old one held is given up first. Without proof of a clean
 /// shutdown its replicas are not eligible either.
 pub(super) fn forget_incarnation(
@@ -234,7 +242,7 @@ pub(super) fn forget_incarnation(
     records: &mut Vec<VersionedRecord>,
 ) {
     if Rules::of(view.image).elr_enabled && !clean {
-        update_memberships(view, Cause::LostRecords(id), id, records);
+        update_memberships(view, Cause::LostRecords(id), id, usize::MAX, records);
     } else {
         update(
             view,
@@ -246,9 +254,15 @@ pub(super) fn forget_incarnation(
 }
 
 /// The broker is struck off: it leaves the in-sync sets, and partitions in which it is eligible are
-/// looked at again.
-pub(super) fn abandon(view: &View<'_>, id: NodeId, records: &mut Vec<VersionedRecord>) {
-    update_memberships(view, Cause::Leaves(id), id, records);
+/// looked at again. It ends early with `most` records: what is too much is not worked out to its
+/// end before it is refused.
+pub(super) fn abandon(
+    view: &View<'_>,
+    id: NodeId,
+    most: usize,
+    records: &mut Vec<VersionedRecord>,
+) {
+    update_memberships(view, Cause::Leaves(id), id, most, records);
 }
 
 /// All partitions in which the broker is in sync, then those in which it is eligible.
@@ -256,11 +270,14 @@ fn update_memberships(
     view: &View<'_>,
     cause: Cause,
     id: NodeId,
+    most: usize,
     records: &mut Vec<VersionedRecord>,
 ) {
     let image = view.image;
-    update(view, cause, image.partitions_with_isr_member(id), records);
-    update(view, cause, image.partitions_with_elr_member(id), records);
+    let in_sync = image.partitions_with_isr_member(id);
+    update_most(view, cause, in_sync, most, records);
+    let eligible = image.partitions_with_elr_member(id);
+    update_most(view, cause, eligible, most, records);
 }
 
 /// Directories went offline (KIP-858): replicas there leave the in-sync sets, and the
@@ -275,6 +292,7 @@ pub(super) fn lose_directories(
     let Some(broker) = view.image.broker(id) else {
         return;
     };
+    let offline: BTreeSet<&Uuid> = offline.iter().collect();
     let (lost, left): (Vec<Uuid>, Vec<Uuid>) = broker
         .directories
         .iter()
@@ -282,11 +300,15 @@ pub(super) fn lose_directories(
     if lost.is_empty() {
         return;
     }
-    for directory in &lost {
-        let directories = [*directory];
-        let there = view.image.partitions_in_directories(id, &directories);
-        update(view, Cause::Leaves(id), there, records);
+    // One look at all partitions, however many directories are lost; one directory's partitions
+    // come after the other's all the same.
+    let mut there: BTreeMap<Uuid, Vec<Found<'_>>> = BTreeMap::new();
+    for found in view.image.partitions_in_directories(id, &lost) {
+        let directory = found.2.directory_of(id.0).unwrap_or_default();
+        there.entry(directory).or_default().push(found);
     }
+    let in_order = lost.iter().filter_map(|directory| there.remove(directory));
+    update(view, Cause::Leaves(id), in_order.flatten(), records);
     tracing::warn!(
         "broker {id} lost {} of its log directories, {} are left",
         lost.len(),

@@ -17,6 +17,8 @@ mod answers_tests;
 mod assign_dirs;
 pub mod authorize;
 #[cfg(test)]
+mod bounds_tests;
+#[cfg(test)]
 mod broker_life_tests;
 #[cfg(test)]
 mod broker_log_tests;
@@ -73,7 +75,9 @@ use crate::records::VersionedRecord;
 use crate::records::rpc::{
     BrokerHeartbeatRequest, UnregisterControllerRequest, UnregisterControllerResponse,
 };
-use crate::types::{ApiError, ErrorCode, Instant, NodeId, Now, Offset, Principal, SplitMix};
+use crate::types::{
+    ApiError, ErrorCode, Instant, NodeId, Now, Offset, Principal, SecurityProtocol, SplitMix,
+};
 
 /// What does not change while the process runs.
 #[derive(Clone, Debug)]
@@ -157,6 +161,9 @@ pub struct Context {
     pub client_id: String,
     /// The listener on which the (outer) request came in.
     pub listener: String,
+    /// How that listener's clients talk to it. It says nothing of a client that a broker forwards
+    /// for.
+    pub protocol: SecurityProtocol,
     /// True when a broker forwarded the request (in an Envelope): what only brokers check has been
     /// checked then.
     pub forwarded: bool,
@@ -295,6 +302,10 @@ impl Decision {
 /// Most user-given items in one request, and most records of one atomic decision.
 pub const RECORDS_PER_OPERATION_MAX: usize = 10_000;
 
+/// Most items of a request of which each is looked at although it may need no record, and is told
+/// of in the answer. So many take the core some tens of milliseconds.
+pub const ITEMS_MAX: usize = 10 * RECORDS_PER_OPERATION_MAX;
+
 macro_rules! requests {
     ($($variant:ident: $request:ty => $response:ty;)*) => {
         /// A request for the active controller, decoded.
@@ -374,7 +385,7 @@ pub fn decide(
     match request {
         Request::AllocateProducerIds(body) => producer_ids::decide(view, &body),
         Request::AlterPartition(body) => alter_partition::decide(view, version, body),
-        Request::AlterPartitionReassignments(body) => Ok(reassign::decide(view, body)),
+        Request::AlterPartitionReassignments(body) => reassign::decide(view, body),
         Request::AssignReplicasToDirs(body) => assign_dirs::decide(view, body),
         Request::BrokerHeartbeat(body) => heartbeat::decide(view, soft, body),
         Request::BrokerRegistration(body) => register_broker::decide(view, soft, version, body),
@@ -397,7 +408,7 @@ pub fn decide(
         }
         Request::UnregisterBroker(body) => unregister::broker(view, soft, &body),
         Request::UnregisterController(body) => unregister::controller(view, &body),
-        Request::ListPartitionReassignments(body) => Ok(reassign::list(view, &body)),
+        Request::ListPartitionReassignments(body) => reassign::list(view, &body),
         Request::RenewDelegationToken(body) => Ok(tokens::renew(view, soft, context, &body)),
         Request::UpdateFeatures(body) => features::decide(view, version, &body),
     }
@@ -414,6 +425,14 @@ pub fn note_undecided(view: &View<'_>, soft: &mut Soft, request: &Request) {
 /// Refuses a request with more items than an operation may have records.
 fn bounded_items(count: usize) -> Result<(), ApiError> {
     if count > RECORDS_PER_OPERATION_MAX {
+        return Err(too_large());
+    }
+    Ok(())
+}
+
+/// Refuses a request with more items than one step looks at.
+fn bounded_looks(count: usize) -> Result<(), ApiError> {
+    if count > ITEMS_MAX {
         return Err(too_large());
     }
     Ok(())

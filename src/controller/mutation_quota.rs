@@ -6,11 +6,12 @@
 //! who has asked within the last windows.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+
+use sha2::{Digest, Sha256};
 
 use super::quotas::{CLIENT_ID, IP, MUTATION_RATE, USER};
 use super::{Context, Settings, Soft, View};
-use crate::image::{Image, QuotaEntity, QuotaValues};
+use crate::image::{Image, OrderedMap, QuotaEntity, QuotaValues};
 use crate::types::{ApiError, ErrorCode, Instant};
 
 /// From this version of CreateTopics on, clients know the error of this quota.
@@ -25,16 +26,39 @@ pub(super) const CREATE_PARTITIONS_STRICT: i16 = 3;
 const BUCKETS_MAX: usize = 4_096;
 
 /// Whose bucket it is: user and client id, each empty where it does not matter.
-type Owner = (String, String);
+#[derive(Clone, Copy, Debug)]
+struct Owner<'a> {
+    user: &'a str,
+    client_id: &'a str,
+}
 
-type Quotas = BTreeMap<QuotaEntity, QuotaValues>;
+/// What stands for an owner among the buckets. Clients choose their names, of 32 KiB each: kept as
+/// they are, those of all buckets would take hundreds of megabytes.
+type Digested = [u8; 32];
+
+impl Owner<'_> {
+    fn digested(self) -> Digested {
+        let mut hash = Sha256::new();
+        // The length keeps apart where one name ends and the other begins.
+        hash.update((self.user.len() as u64).to_be_bytes());
+        hash.update(self.user);
+        hash.update(self.client_id);
+        hash.finalize().into()
+    }
+}
+
+/// All buckets together, whatever the names are.
+const BYTES_MAX: usize = 512 << 10;
+const _: () = assert!(BUCKETS_MAX * size_of::<(Digested, Bucket)>() <= BYTES_MAX);
+
+type Quotas = OrderedMap<QuotaEntity, QuotaValues>;
 
 /// The buckets of the active controller.
 #[derive(Debug, Default)]
 pub struct Buckets {
-    buckets: BTreeMap<Owner, Bucket>,
-    /// The quotas that were looked at last, and what kinds of them there are.
-    seen: Option<(Arc<Quotas>, Kinds)>,
+    buckets: BTreeMap<Digested, Bucket>,
+    /// The quotas that were looked at last, and how many there are of each kind.
+    seen: (Quotas, Kinds),
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -59,37 +83,49 @@ impl Bucket {
     }
 }
 
-/// Which kinds of entities have such a quota.
+/// How many entities of each kind have such a quota.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Kinds {
-    users: bool,
-    client_ids: bool,
-    pairs: bool,
+    users: usize,
+    client_ids: usize,
+    pairs: usize,
 }
 
 impl Kinds {
-    fn of(quotas: &Quotas) -> Self {
+    fn of<'a>(quotas: impl Iterator<Item = (&'a QuotaEntity, &'a QuotaValues)>) -> Self {
         let mut kinds = Self::default();
         for (entity, values) in quotas {
             if !values.contains_key(MUTATION_RATE) || entity.contains_key(IP) {
                 continue;
             }
             match (entity.contains_key(USER), entity.contains_key(CLIENT_ID)) {
-                (true, true) => kinds.pairs = true,
-                (true, false) => kinds.users = true,
-                (false, true) => kinds.client_ids = true,
+                (true, true) => kinds.pairs += 1,
+                (true, false) => kinds.users += 1,
+                (false, true) => kinds.client_ids += 1,
                 (false, false) => {}
             }
         }
         kinds
     }
 
+    /// What is counted once `gone` went and `come` came.
+    const fn changed(self, gone: Self, come: Self) -> Self {
+        Self {
+            users: self.users - gone.users + come.users,
+            client_ids: self.client_ids - gone.client_ids + come.client_ids,
+            pairs: self.pairs - gone.pairs + come.pairs,
+        }
+    }
+
     /// The bucket that a request of `user` with `client_id` is charged to, `None` without quotas.
-    fn owner(self, quotas: &Quotas, user: &str, client_id: &str) -> Option<Owner> {
-        let both = (user.to_owned(), client_id.to_owned());
-        let only_user = (user.to_owned(), String::new());
-        let only_client = (String::new(), client_id.to_owned());
-        match (self.users, self.client_ids, self.pairs) {
+    fn owner<'a>(self, quotas: &Quotas, user: &'a str, client_id: &'a str) -> Option<Owner<'a>> {
+        let both = Owner { user, client_id };
+        let only_user = Owner {
+            client_id: "",
+            ..both
+        };
+        let only_client = Owner { user: "", ..both };
+        match (self.users > 0, self.client_ids > 0, self.pairs > 0) {
             (false, false, false) => return None,
             (true, false, false) => return Some(only_user),
             (false, true, false) => return Some(only_client),
@@ -130,10 +166,9 @@ fn rate(quotas: &Quotas, user: Part<'_>, client_id: Part<'_>) -> Option<f64> {
 }
 
 /// The rate of a bucket: the first quota that there is, from the most precise on.
-fn rate_of(quotas: &Quotas, (user, client_id): &Owner) -> Option<f64> {
-    let named = |name: &'_ String| !name.is_empty();
-    let some_user: Part<'_> = named(user).then_some(Some(user.as_str()));
-    let some_client: Part<'_> = named(client_id).then_some(Some(client_id.as_str()));
+fn rate_of(quotas: &Quotas, Owner { user, client_id }: Owner<'_>) -> Option<f64> {
+    let some_user: Part<'_> = (!user.is_empty()).then_some(Some(user));
+    let some_client: Part<'_> = (!client_id.is_empty()).then_some(Some(client_id));
     let default_user = some_user.and(ANY);
     let default_client = some_client.and(ANY);
     if some_user.is_none() && some_client.is_none() {
@@ -147,15 +182,14 @@ fn rate_of(quotas: &Quotas, (user, client_id): &Owner) -> Option<f64> {
 
 impl Buckets {
     fn kinds(&mut self, image: &Image) -> Kinds {
-        let quotas = image.shared_quotas();
-        match &self.seen {
-            Some((seen, kinds)) if Arc::ptr_eq(seen, quotas) => *kinds,
-            _ => {
-                let kinds = Kinds::of(quotas);
-                self.seen = Some((Arc::clone(quotas), kinds));
-                kinds
-            }
+        let quotas = image.quotas();
+        let (seen, kinds) = &mut self.seen;
+        if !seen.is_same(quotas) {
+            let (gone, come) = (seen.apart(quotas), quotas.apart(seen));
+            *kinds = kinds.changed(Kinds::of(gone), Kinds::of(come));
+            *seen = quotas.clone();
         }
+        *kinds
     }
 
     /// The bucket of an owner at its rate of now, filled up to now.
@@ -163,7 +197,7 @@ impl Buckets {
         if !self.buckets.contains_key(&limit.owner) && self.buckets.len() >= BUCKETS_MAX {
             self.make_room(now);
         }
-        let bucket = self.buckets.entry(limit.owner.clone()).or_insert(Bucket {
+        let bucket = self.buckets.entry(limit.owner).or_insert(Bucket {
             tokens: limit.burst,
             rate: limit.rate,
             burst: limit.burst,
@@ -196,7 +230,7 @@ impl Buckets {
 
 #[derive(Clone, Debug)]
 struct Limit {
-    owner: Owner,
+    owner: Digested,
     rate: f64,
     burst: f64,
 }
@@ -207,7 +241,9 @@ impl Limit {
         let kinds = buckets.kinds(view.committed);
         let quotas = view.committed.quotas();
         let owner = kinds.owner(quotas, &context.principal.name, &context.client_id)?;
-        let Some(rate) = rate_of(quotas, &owner) else {
+        let rate = rate_of(quotas, owner);
+        let owner = owner.digested();
+        let Some(rate) = rate else {
             // Who is not limited owes nothing when there is a quota again.
             buckets.buckets.remove(&owner);
             return None;

@@ -10,7 +10,7 @@ use kafka_protocol::messages::{AlterClientQuotasRequest, AlterClientQuotasRespon
 use kafka_protocol::protocol::StrBytes;
 
 use super::java_map::JavaMap;
-use super::{Decision, Reply, View, bounded};
+use super::{Decision, Reply, View, bounded, bounded_looks};
 use crate::image::QuotaEntity;
 use crate::records::{ClientQuotaRecord, EntityData, Record, VersionedRecord};
 use crate::types::{ApiError, ErrorCode};
@@ -57,11 +57,13 @@ pub struct AlterClientQuotas {
 /// named twice is changed as its first entry says and refused for the others, as Java has it.
 ///
 /// # Errors
-/// `POLICY_VIOLATION` when there is too much to write.
+/// `POLICY_VIOLATION` when there is too much to write, or to look at.
 pub(super) fn decide(view: &View<'_>, request: &AlterClientQuotas) -> Result<Decision, ApiError> {
+    let entries = &request.body.entries;
+    bounded_looks(entries.iter().map(|entry| 1 + entry.ops.len()).sum())?;
     let mut records = Vec::new();
     let mut outcomes: IndexMap<QuotaEntity, Outcome> = IndexMap::new();
-    for entry in &request.body.entries {
+    for entry in entries {
         let mut entity = JavaMap::with_capacity(entry.entity.len());
         for part in &entry.entity {
             let name = part.entity_name.as_ref();

@@ -20,18 +20,27 @@ use super::leaders::{ClusterRules, TopicRules};
 use super::levels::metadata_version;
 use super::new_partitions::check_assignment;
 use super::partition_change::{Change, Election, Rules};
-use super::{Decision, RECORDS_PER_OPERATION_MAX, Reply, View};
+use super::{Decision, RECORDS_PER_OPERATION_MAX, Reply, View, bounded_looks, topic_names};
 use crate::image::{Partition, TopicRef};
 use crate::records::{Record, VersionedRecord};
 use crate::types::{ApiError, ErrorCode, PartitionId};
 
 /// The rule of AlterPartitionReassignments v0 and v1. Each partition is refused by itself; what is
 /// written is written together. Version 0 allows other replication factors.
-pub(super) fn decide(view: &View<'_>, request: AlterPartitionReassignmentsRequest) -> Decision {
+///
+/// # Errors
+/// `POLICY_VIOLATION` when more partitions are named than one step looks at.
+pub(super) fn decide(
+    view: &View<'_>,
+    request: AlterPartitionReassignmentsRequest,
+) -> Result<Decision, ApiError> {
     let answer = AlterPartitionReassignmentsResponse::default();
     if request.topics.is_empty() {
-        return Decision::only(Reply::AlterPartitionReassignments(answer));
+        let reply = Reply::AlterPartitionReassignments(answer);
+        return Ok(Decision::only(reply));
     }
+    let named = request.topics.iter();
+    bounded_looks(named.map(|topic| 1 + topic.partitions.len()).sum())?;
     let any_factor = request.allow_replication_factor_change;
     let mut records = Vec::new();
     let mut changed = BTreeSet::new();
@@ -42,17 +51,21 @@ pub(super) fn decide(view: &View<'_>, request: AlterPartitionReassignmentsReques
         let known = topic.map(|it| (it, cluster.of_topic(view.image, view.settings, it)));
         let partitions = asked.partitions.iter().map(|wanted| {
             let altered = match known {
+                // As in Java: what is too much is refused, the rest is written. What comes behind
+                // it is not worked out any more, whether it needed a record or not.
+                Some(_) if records.len() >= RECORDS_PER_OPERATION_MAX => {
+                    Err(ErrorCode::UnknownServerError.into())
+                }
                 Some((topic, topic_rules)) => alter(view, topic, topic_rules, wanted, any_factor),
                 None => Err(ApiError::new(
                     ErrorCode::UnknownTopicOrPartition,
-                    format!("Unable to find a topic named {}.", asked.name.as_str()),
+                    format!(
+                        "Unable to find a topic named {}.",
+                        topic_names::shown(&asked.name)
+                    ),
                 )),
             };
-            let altered = altered.and_then(|record| {
-                if record.is_some() && records.len() >= RECORDS_PER_OPERATION_MAX {
-                    // As in Java: what is too much is refused, the rest is written.
-                    return Err(ErrorCode::UnknownServerError.into());
-                }
+            let altered = altered.map(|record| {
                 let place = known.map(|(topic, _)| (topic.id(), wanted.partition_index));
                 records.extend(match (record, place) {
                     (Some(record), Some((topic, index))) if !changed.insert((topic, index)) => {
@@ -60,7 +73,6 @@ pub(super) fn decide(view: &View<'_>, request: AlterPartitionReassignmentsReques
                     }
                     (record, _) => record,
                 });
-                Ok(())
             });
             let result = reply::ReassignablePartitionResponse::default()
                 .with_partition_index(wanted.partition_index)
@@ -84,7 +96,7 @@ pub(super) fn decide(view: &View<'_>, request: AlterPartitionReassignmentsReques
         .with_allow_replication_factor_change(any_factor)
         .with_responses(responses);
     let reply = Reply::AlterPartitionReassignments(answer);
-    Decision::atomic(records, reply)
+    Ok(Decision::atomic(records, reply))
 }
 
 fn alter(
@@ -230,7 +242,15 @@ fn check_factor(old: Partition<'_>, wanted: usize) -> Result<(), ApiError> {
 
 /// The rule of ListPartitionReassignments v0: the moves under way as far as they are committed, by
 /// topic name. What is not moving, or not there, is left out.
-pub(super) fn list(view: &View<'_>, request: &ListPartitionReassignmentsRequest) -> Decision {
+///
+/// # Errors
+/// `POLICY_VIOLATION` when more partitions are named than one step looks at.
+pub(super) fn list(
+    view: &View<'_>,
+    request: &ListPartitionReassignmentsRequest,
+) -> Result<Decision, ApiError> {
+    let named = request.topics.iter().flatten();
+    bounded_looks(named.map(|topic| 1 + topic.partition_indexes.len()).sum())?;
     let image = view.committed;
     let topics = match &request.topics {
         None => {
@@ -263,7 +283,8 @@ pub(super) fn list(view: &View<'_>, request: &ListPartitionReassignmentsRequest)
     let answer = ListPartitionReassignmentsResponse::default()
         .with_error_message(None)
         .with_topics(topics);
-    Decision::only(Reply::ListPartitionReassignments(answer))
+    let reply = Reply::ListPartitionReassignments(answer);
+    Ok(Decision::only(reply))
 }
 
 fn ongoing_of(

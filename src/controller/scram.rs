@@ -197,7 +197,7 @@ pub fn describe(
     request: &DescribeUserScramCredentialsRequest,
 ) -> DescribeUserScramCredentialsResponse {
     let mut credentials: BTreeMap<&str, Vec<CredentialInfo>> = BTreeMap::new();
-    for ((name, mechanism), credential) in image.scram() {
+    for ((name, mechanism), credential) in image.scram().iter() {
         let info = CredentialInfo::default()
             .with_mechanism(*mechanism)
             .with_iterations(credential.iterations);

@@ -1,9 +1,20 @@
 //! Which names a topic can have.
 
+use std::borrow::Cow;
+
 /// Kafka's limit: the name is part of a directory's name on every broker.
 const NAME_LENGTH_MAX: usize = 249;
 /// Characters of a refused name that the refusal shows.
 const SHOWN_LENGTH_MAX: usize = 1_000;
+
+/// A name as answers tell it that repeat it for every partition: of one that no topic can have, the
+/// beginning.
+pub(super) fn shown(name: &str) -> Cow<'_, str> {
+    match name.char_indices().nth(NAME_LENGTH_MAX) {
+        Some((cut, _)) => Cow::Owned(format!("{}...", &name[..cut])),
+        None => Cow::Borrowed(name),
+    }
+}
 
 /// Checks a topic's name: 1 to 249 of ASCII letters and digits, `.`, `_` and `-`, and not `.` or
 /// `..`.

@@ -4,7 +4,7 @@
 use kafka_protocol::messages::{UnregisterBrokerRequest, UnregisterBrokerResponse};
 
 use super::levels::metadata_version;
-use super::{Decision, Reply, Soft, View, bounded, leaders};
+use super::{Decision, RECORDS_PER_OPERATION_MAX, Reply, Soft, View, bounded, leaders};
 use crate::records::rpc::{UnregisterControllerRequest, UnregisterControllerResponse};
 use crate::records::{Record, UnregisterBrokerRecord, UnregisterControllerRecord, VersionedRecord};
 use crate::types::{ApiError, ErrorCode, NodeId};
@@ -27,7 +27,8 @@ pub(super) fn broker(
         ));
     };
     let mut records = Vec::new();
-    leaders::abandon(view, id, &mut records);
+    let most = RECORDS_PER_OPERATION_MAX;
+    leaders::abandon(view, id, most, &mut records);
     let record = UnregisterBrokerRecord {
         broker_id: id.0,
         broker_epoch: broker.epoch.0,
@@ -159,7 +160,7 @@ mod tests {
             directories: vec![Uuid::from_u128(0x1002)],
             ..PartitionRecord::default()
         };
-        let most = crate::controller::RECORDS_PER_OPERATION_MAX;
+        let most = RECORDS_PER_OPERATION_MAX;
         world.topic("t", Uuid::from_u128(0x70), vec![partition.clone(); most]);
         let refused = world.ask(0, ask_broker(2)).unwrap_err();
         assert_eq!(refused.code, ErrorCode::PolicyViolation);

@@ -1,12 +1,11 @@
 //! Access control entries (KIP-801): by id, and by the resource that their patterns are about.
 
 use std::cmp::Ordering;
-use std::collections::BTreeMap;
-use std::ops::Bound;
 use std::sync::Arc;
 
 use uuid::Uuid;
 
+use super::ordered::OrderedMap;
 use crate::records::AccessControlEntryRecord;
 
 /// A pattern's name that, taken literally, is about every resource of its type.
@@ -75,37 +74,75 @@ impl Acl {
     }
 }
 
-/// The entries with one resource type and name, in [`Acl::order`].
-type Named = Arc<Vec<Arc<Acl>>>;
-/// The entries with one resource type, by name.
-type Typed = Arc<BTreeMap<Arc<str>, Named>>;
+/// An entry in the order in which decisions look for it.
+#[derive(Clone, Debug)]
+struct Named {
+    acl: Arc<Acl>,
+    id: Uuid,
+}
 
-/// All entries. A clone copies two pointers; a change under a clone copies the pointers to the
-/// entries.
+impl Named {
+    fn resource(&self) -> (i8, &str) {
+        (self.acl.resource_type, &self.acl.resource_name)
+    }
+}
+
+impl Ord for Named {
+    /// By resource type and name, then in [`Acl::order`]; what says the same comes by id.
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.resource()
+            .cmp(&other.resource())
+            .then_with(|| self.acl.order(&other.acl))
+            .then_with(|| self.id.cmp(&other.id))
+    }
+}
+
+impl PartialOrd for Named {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Named {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Named {}
+
+/// All entries. A clone copies two pointers; a change under a clone copies some hundred pointers to
+/// entries, however many there are.
 #[derive(Clone, Debug, Default)]
 pub struct Acls {
-    by_id: Arc<BTreeMap<Uuid, Arc<Acl>>>,
-    by_type: Arc<BTreeMap<i8, Typed>>,
+    by_id: OrderedMap<Uuid, Arc<Acl>>,
+    by_name: OrderedMap<Named, ()>,
 }
 
 impl PartialEq for Acls {
     fn eq(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.by_id, &other.by_id) || self.by_id == other.by_id
+        self.by_id == other.by_id
     }
 }
 
 impl Acls {
     /// All entries by id.
     #[must_use]
-    pub const fn by_id(&self) -> &Arc<BTreeMap<Uuid, Arc<Acl>>> {
+    pub const fn by_id(&self) -> &OrderedMap<Uuid, Arc<Acl>> {
         &self.by_id
     }
 
     /// Whether there is an entry that says exactly this, whatever its id.
     #[must_use]
     pub fn contains(&self, acl: &Acl) -> bool {
-        let named = self.named(acl.resource_type, &acl.resource_name);
-        named.is_some_and(|named| named.binary_search_by(|known| known.order(acl)).is_ok())
+        let wanted = (acl.resource_type, acl.resource_name.as_str());
+        let order = |known: &Named| {
+            let resource = known.resource().cmp(&wanted);
+            resource.then_with(|| known.acl.order(acl))
+        };
+        let place = self.by_name.locate(|known| order(known).is_lt());
+        let first = self.by_name.iter_at(place).next();
+        first.is_some_and(|(known, ())| order(known).is_eq())
     }
 
     /// The entries that decide about this resource: those for its very name and for prefixes of it,
@@ -113,101 +150,94 @@ impl Acls {
     /// the sign for all of them. Costs what is found and the
     /// length of the name, not what there is.
     pub fn about<'a>(&'a self, resource_type: i8, name: &'a str) -> impl Iterator<Item = &'a Acl> {
-        let typed = self.by_type.get(&resource_type).map(|typed| &**typed);
-        let names = typed.into_iter().flat_map(move |typed| Names {
-            typed,
+        let names = Names {
+            acls: self,
+            resource_type,
             name,
             end: Some((name, true)),
-        });
+        };
         // A name can begin with the sign for all of them: what it says literally comes last.
         let own = names
-            .flat_map(|named| named.iter())
+            .flat_map(move |found| self.named(resource_type, found))
+            .map(|(_, acl)| &**acl)
             .filter(move |acl| acl.is_about(name))
             .filter(|acl| acl.pattern_type != LITERAL || acl.resource_name != WILDCARD);
         // The reference passes over it for names that begin with the sign itself.
-        let all = self.named(resource_type, WILDCARD).into_iter();
+        let whole = name == WILDCARD || !name.starts_with(WILDCARD);
+        let all = whole.then(|| self.named(resource_type, WILDCARD));
+        let all = all.into_iter().flatten();
         let all = all
-            .filter(move |_| name == WILDCARD || !name.starts_with(WILDCARD))
-            .flat_map(|named| named.iter())
+            .map(|(_, acl)| &**acl)
             .filter(|acl| acl.pattern_type == LITERAL);
-        own.chain(all).map(|acl| &**acl)
+        own.chain(all)
     }
 
     /// All entries by resource type and name, in each in the order of the reference.
     pub fn in_order(&self) -> impl Iterator<Item = &Acl> {
-        let typed = self.by_type.values();
-        let named = typed.flat_map(|typed| typed.values());
-        named.flat_map(|named| named.iter()).map(|acl| &**acl)
+        self.by_name.keys().map(|named| &*named.acl)
     }
 
-    fn named(&self, resource_type: i8, name: &str) -> Option<&Named> {
-        self.by_type.get(&resource_type)?.get(name)
+    /// The entries with this resource type and name, whatever the pattern is: ids and entries.
+    /// Costs what is found.
+    pub fn named<'a>(
+        &'a self,
+        resource_type: i8,
+        name: &'a str,
+    ) -> impl Iterator<Item = (&'a Uuid, &'a Arc<Acl>)> {
+        let wanted = (resource_type, name);
+        let place = self.by_name.locate(|known| known.resource() < wanted);
+        let from = self.by_name.iter_at(place).map(|(named, ())| named);
+        from.take_while(move |named| named.resource() == wanted)
+            .map(|named| (&named.id, &named.acl))
     }
 
     pub(super) fn insert(&mut self, id: Uuid, acl: Acl) {
         self.remove(id);
         let acl = Arc::new(acl);
-        Arc::make_mut(&mut self.by_id).insert(id, Arc::clone(&acl));
-        let typed = Arc::make_mut(&mut self.by_type);
-        let typed = Arc::make_mut(typed.entry(acl.resource_type).or_default());
-        let name = Arc::from(acl.resource_name.as_str());
-        let named = Arc::make_mut(typed.entry(name).or_default());
-        let at = named.partition_point(|known| known.order(&acl).is_lt());
-        named.insert(at, acl);
+        self.by_id.insert(id, Arc::clone(&acl));
+        self.by_name.insert(Named { acl, id }, ());
     }
 
     /// Whether there was such an entry.
     pub(super) fn remove(&mut self, id: Uuid) -> bool {
-        if !self.by_id.contains_key(&id) {
+        let Some(acl) = self.by_id.remove(&id) else {
             return false;
-        }
-        let acl = Arc::make_mut(&mut self.by_id).remove(&id);
-        let acl = acl.expect("it was there just before");
-        self.remove_from_names(&acl);
+        };
+        let found = self.by_name.remove(&Named { acl, id });
+        found.expect("what is found by id is found by name");
         true
-    }
-
-    fn remove_from_names(&mut self, acl: &Acl) {
-        const KNOWN: &str = "what is found by id is found by name";
-        let by_type = Arc::make_mut(&mut self.by_type);
-        let typed = Arc::make_mut(by_type.get_mut(&acl.resource_type).expect(KNOWN));
-        let name = acl.resource_name.as_str();
-        let named = Arc::make_mut(typed.get_mut(name).expect(KNOWN));
-        let at = named.binary_search_by(|known| known.order(acl));
-        named.remove(at.expect(KNOWN));
-        if named.is_empty() {
-            typed.remove(name);
-            if typed.is_empty() {
-                by_type.remove(&acl.resource_type);
-            }
-        }
     }
 }
 
 /// The names that are the beginning of a name (itself included), from the longest on.
 struct Names<'a> {
-    typed: &'a BTreeMap<Arc<str>, Named>,
+    acls: &'a Acls,
+    resource_type: i8,
     name: &'a str,
     /// Names up to this one are still to be looked at, itself only if it says so.
     end: Option<(&'a str, bool)>,
 }
 
 impl<'a> Iterator for Names<'a> {
-    type Item = &'a Named;
+    type Item = &'a str;
 
-    fn next(&mut self) -> Option<&'a Named> {
+    fn next(&mut self) -> Option<&'a str> {
         loop {
             let (end, inclusive) = self.end.take()?;
-            let end = if inclusive {
-                Bound::Included(end)
+            let end = (self.resource_type, end);
+            let acls = &self.acls.by_name;
+            let found = if inclusive {
+                acls.last(|known| known.resource() <= end)
             } else {
-                Bound::Excluded(end)
+                acls.last(|known| known.resource() < end)
             };
-            let range = self.typed.range::<str, _>((Bound::Unbounded, end));
-            let (found, named) = range.into_iter().next_back()?;
-            if self.name.starts_with(&**found) {
+            let (resource_type, found) = found?.0.resource();
+            if resource_type != self.resource_type {
+                return None;
+            }
+            if self.name.starts_with(found) {
                 self.end = Some((found, false));
-                return Some(named);
+                return Some(found);
             }
             // Every beginning that sorts before what was found is no longer than what both share.
             let shared = shared_bytes(self.name, found);
@@ -292,17 +322,40 @@ mod tests {
             acls.insert(Uuid::from_u128(at), acl(2, &format!("topic-{at:03}"), 3, 3));
         }
         acls.insert(Uuid::from_u128(2_000), acl(2, "top", 4, 3));
-        let typed = &acls.by_type[&2];
         let mut names = Names {
-            typed,
+            acls: &acls,
+            resource_type: 2,
             name: "topic-777",
             end: Some(("topic-777", true)),
         };
-        let found: Vec<_> = std::iter::from_fn(|| names.next()).collect();
-        assert_eq!(found.len(), 2);
+        let found: Vec<_> = names.by_ref().collect();
+        assert_eq!(found, ["topic-777", "top"]);
         assert_eq!(acls.about(2, "topic-777").count(), 2);
         assert_eq!(acls.about(2, "topic-7777").count(), 1);
         assert_eq!(acls.about(3, "topic-777").count(), 0);
         assert!(!acls.contains(&acl(2, "topic-777", 4, 3)));
+    }
+
+    #[test]
+    fn a_change_under_a_fork_copies_some_entries_of_many() {
+        let mut acls = Acls::default();
+        for at in 0..20_000 {
+            // Half of them are about one resource.
+            let name = format!("topic-{}", if at % 2 == 0 { 0 } else { at });
+            let entry = Acl {
+                principal: format!("User:{at}"),
+                ..acl(2, &name, 3, 3)
+            };
+            acls.insert(Uuid::from_u128(at), entry);
+        }
+        let fork = acls.clone();
+        acls.insert(Uuid::from_u128(70_000), acl(2, "topic-0", 3, 3));
+        assert!(acls.remove(Uuid::from_u128(10_000)));
+        assert!(!acls.remove(Uuid::from_u128(10_000)));
+        assert!(acls.by_id.apart(&fork.by_id).count() < 600);
+        assert!(acls.by_name.apart(&fork.by_name).count() < 600);
+        assert_eq!((fork.by_id.len(), acls.by_name.len()), (20_000, 20_000));
+        assert_eq!(acls.named(2, "topic-0").count(), 10_000);
+        assert_eq!(fork.named(2, "topic-1").count(), 1);
     }
 }

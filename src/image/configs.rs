@@ -198,14 +198,14 @@ impl Configs {
                     self.remove(kind, name);
                     return;
                 }
-                let map = self.recent.shared(map);
+                let map = self.shared_map(kind, map);
                 let row = self.slots.get_mut(at);
                 row.expect("the index names live slots only").map = map;
             }
             (None, Some(value)) => {
                 let key = self.shared_key(kind, key);
                 let map = ConfigMap(Arc::from([(key, Arc::from(value))]));
-                let map = self.recent.shared(map);
+                let map = self.shared_map(kind, map);
                 let name = shared();
                 self.add(Row { kind, name, map });
             }
@@ -251,6 +251,15 @@ impl Configs {
         let hash = hash_of(&(row.kind, &*row.name));
         let at = self.slots.add(row);
         self.index.insert(hash, at);
+    }
+
+    /// Brokers are few, and may have many keys: to compare those at each change would cost more
+    /// than it saves.
+    fn shared_map(&mut self, kind: i8, map: ConfigMap) -> ConfigMap {
+        match kind {
+            BROKER => map,
+            _ => self.recent.shared(map),
+        }
     }
 
     /// Keys that a list has are shared. Any key of a broker is taken, so those are not: they would

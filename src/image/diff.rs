@@ -27,7 +27,7 @@ use super::{
 };
 use crate::types::{NodeId, Offset};
 pub(super) use merge::merge_sorted;
-use merge::{merge, merge_shared};
+use merge::{merge, merge_apart};
 
 /// One thing that only one of two images has, or that they have differently.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -116,19 +116,19 @@ impl Image {
             features: self.diff_features(after),
             zk_migration: whole(Some(self.zk_migration), Some(after.zk_migration)),
             brokers: self.diff_brokers(after),
-            controllers: merge_shared(&self.controllers, &after.controllers)
+            controllers: merge(&self.controllers, &after.controllers, |a, b| a == b)
                 .map(|change| change.map_key(|id| *id))
                 .collect(),
             topics: topics::diff(self, after),
             configs: self.configs.diff(&after.configs),
             quotas: self.diff_quotas(after),
             next_producer_id: whole(self.next_producer_id, after.next_producer_id),
-            acls: merge_shared(self.acls.by_id(), after.acls.by_id())
+            acls: merge_apart(self.acls.by_id(), after.acls.by_id(), |a, b| a == b)
                 .map(|change| change.map_key(|id| *id).map_values(|acl| &**acl))
                 .collect(),
-            scram: merge_shared(&self.scram, &after.scram).collect(),
-            tokens: merge_shared(&self.tokens, &after.tokens)
-                .map(|change| change.map_key(String::as_str))
+            scram: merge_apart(&self.scram, &after.scram, |a, b| a == b).collect(),
+            tokens: merge_apart(&self.tokens, &after.tokens, |a, b| a == b)
+                .map(|change| change.map_key(String::as_str).map_values(|token| &**token))
                 .collect(),
             transaction: self.diff_transaction(after),
         }
@@ -157,11 +157,8 @@ impl Image {
     }
 
     fn diff_quotas<'a>(&'a self, after: &'a Self) -> Vec<Change<QuotaKey<'a>, f64>> {
-        if Arc::ptr_eq(&self.quotas, &after.quotas) {
-            return Vec::new();
-        }
         let none = super::quotas::NO_VALUES;
-        let entities = merge(&self.quotas, &after.quotas, super::quotas::same_values);
+        let entities = merge_apart(&self.quotas, &after.quotas, super::quotas::same_values);
         entities
             .flat_map(|Change { key, before, after }| {
                 let (before, after) = (before.unwrap_or(none), after.unwrap_or(none));

@@ -234,7 +234,7 @@ impl Emitter<'_> {
     }
 
     fn quotas(&mut self, image: &Image) {
-        for (entity, values) in &*image.quotas {
+        for (entity, values) in image.quotas.iter() {
             for (key, value) in values {
                 let parts = entity.iter().map(|(kind, name)| EntityData {
                     entity_type: kind.clone(),
@@ -265,7 +265,7 @@ impl Emitter<'_> {
     }
 
     fn acls(&mut self, image: &Image) {
-        for (id, acl) in &**image.acls.by_id() {
+        for (id, acl) in image.acls.by_id().iter() {
             self.put(acl.record(*id), 0);
         }
     }
@@ -278,7 +278,7 @@ impl Emitter<'_> {
         ) {
             return;
         }
-        for ((name, mechanism), credential) in &*image.scram {
+        for ((name, mechanism), credential) in image.scram.iter() {
             let record = UserScramCredentialRecord {
                 name: name.clone(),
                 mechanism: *mechanism,
@@ -300,7 +300,7 @@ impl Emitter<'_> {
         ) {
             return;
         }
-        for (id, token) in &*image.tokens {
+        for (id, token) in image.tokens.iter() {
             self.put(token.record(id), 0);
         }
     }

@@ -30,6 +30,7 @@ mod emit;
 mod features;
 mod index;
 mod intern;
+mod ordered;
 mod quotas;
 mod replay;
 mod replay_topics;
@@ -54,6 +55,7 @@ pub use configs::{ConfigMap, ConfigResource};
 pub use controllers::Controller;
 pub use emit::Losses;
 pub use features::Features;
+pub use ordered::OrderedMap;
 pub use quotas::{QuotaEntity, QuotaValues};
 pub use replay::ReplayFault;
 pub use scan::{Cursor, Found, Place};
@@ -89,11 +91,11 @@ pub struct Image {
     controllers: Arc<BTreeMap<NodeId, Controller>>,
     topics: Topics,
     configs: Configs,
-    quotas: Arc<BTreeMap<QuotaEntity, QuotaValues>>,
+    quotas: OrderedMap<QuotaEntity, QuotaValues>,
     next_producer_id: Option<i64>,
     acls: Acls,
-    scram: Arc<BTreeMap<ScramKey, ScramCredential>>,
-    tokens: Arc<BTreeMap<String, DelegationToken>>,
+    scram: OrderedMap<ScramKey, ScramCredential>,
+    tokens: OrderedMap<String, Arc<DelegationToken>>,
     transaction: Option<Arc<Transaction>>,
 }
 
@@ -233,7 +235,7 @@ impl Image {
 
     /// All client quotas.
     #[must_use]
-    pub fn quotas(&self) -> &BTreeMap<QuotaEntity, QuotaValues> {
+    pub const fn quotas(&self) -> &OrderedMap<QuotaEntity, QuotaValues> {
         &self.quotas
     }
 
@@ -255,21 +257,15 @@ impl Image {
         &self.acls
     }
 
-    /// All client quotas, as the value that images share until one of them changes.
-    #[must_use]
-    pub const fn shared_quotas(&self) -> &Arc<BTreeMap<QuotaEntity, QuotaValues>> {
-        &self.quotas
-    }
-
     /// All SCRAM credentials.
     #[must_use]
-    pub fn scram(&self) -> &BTreeMap<ScramKey, ScramCredential> {
+    pub const fn scram(&self) -> &OrderedMap<ScramKey, ScramCredential> {
         &self.scram
     }
 
     /// All delegation tokens.
     #[must_use]
-    pub fn tokens(&self) -> &BTreeMap<String, DelegationToken> {
+    pub const fn tokens(&self) -> &OrderedMap<String, Arc<DelegationToken>> {
         &self.tokens
     }
 

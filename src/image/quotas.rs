@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use super::ordered::OrderedMap;
+
 /// Whom a quota is for: entity type (`user`, `client-id`, `ip`) -> name; `None` is the default
 /// entity of that type.
 pub type QuotaEntity = BTreeMap<String, Option<String>>;
@@ -28,11 +30,9 @@ pub(super) fn same_values(a: &QuotaValues, b: &QuotaValues) -> bool {
 
 /// [`same_values`] for every entity.
 pub(super) fn same(
-    a: &BTreeMap<QuotaEntity, QuotaValues>,
-    b: &BTreeMap<QuotaEntity, QuotaValues>,
+    a: &OrderedMap<QuotaEntity, QuotaValues>,
+    b: &OrderedMap<QuotaEntity, QuotaValues>,
 ) -> bool {
-    a.len() == b.len()
-        && a.iter()
-            .zip(b)
-            .all(|((whom, values), (other, wanted))| whom == other && same_values(values, wanted))
+    let same = |((whom, values), (other, wanted))| whom == other && same_values(values, wanted);
+    a.is_same(b) || (a.len() == b.len() && a.iter().zip(b.iter()).all(same))
 }

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
+use indexmap::IndexMap;
 use uuid::Uuid;
 
 use super::brokers::{Broker, Endpoint, FeatureRange, sort_directories};
@@ -195,9 +196,7 @@ impl Image {
                 *self = open.before.clone();
             }
             Record::RemoveDelegationToken(record) => {
-                if self.tokens.contains_key(&record.token_id) {
-                    Arc::make_mut(&mut self.tokens).remove(&record.token_id);
-                }
+                self.tokens.remove(&record.token_id);
             }
             Record::RegisterController(record) => self.register_controller(record)?,
             Record::ClearElr(record) => self.clear_elr(&record.topic_name)?,
@@ -395,14 +394,20 @@ impl Image {
             .iter()
             .map(|part| (part.entity_type.clone(), part.entity_name.clone()))
             .collect();
-        let quotas = Arc::make_mut(&mut self.quotas);
-        if !record.remove {
-            let values = quotas.entry(entity).or_default();
-            values.insert(record.key.clone(), record.value);
-        } else if let Some(values) = quotas.get_mut(&entity) {
-            values.remove(&record.key);
-            if values.is_empty() {
-                quotas.remove(&entity);
+        match self.quotas.get_mut(&entity) {
+            Some(values) if record.remove => {
+                values.remove(&record.key);
+                if values.is_empty() {
+                    self.quotas.remove(&entity);
+                }
+            }
+            Some(values) => {
+                values.insert(record.key.clone(), record.value);
+            }
+            None if record.remove => {}
+            None => {
+                let values = [(record.key.clone(), record.value)].into();
+                self.quotas.insert(entity, values);
             }
         }
     }
@@ -450,7 +455,7 @@ impl Image {
             iterations: record.iterations,
         };
         let key = (record.name.clone(), record.mechanism);
-        Arc::make_mut(&mut self.scram).insert(key, credential);
+        self.scram.insert(key, credential);
     }
 
     fn remove_scram(
@@ -458,11 +463,10 @@ impl Image {
         record: &RemoveUserScramCredentialRecord,
     ) -> Result<(), ReplayFault> {
         let key = (record.name.clone(), record.mechanism);
-        if !self.scram.contains_key(&key) {
-            return Err(ReplayFault::UnknownScram(key.0, key.1));
+        match self.scram.remove(&key) {
+            Some(_) => Ok(()),
+            None => Err(ReplayFault::UnknownScram(key.0, key.1)),
         }
-        Arc::make_mut(&mut self.scram).remove(&key);
-        Ok(())
     }
 
     fn set_token(&mut self, record: &DelegationTokenRecord) {
@@ -474,7 +478,7 @@ impl Image {
             max_at: Timestamp(record.max_timestamp),
             expires_at: Timestamp(record.expiration_timestamp),
         };
-        Arc::make_mut(&mut self.tokens).insert(record.token_id.clone(), token);
+        self.tokens.insert(record.token_id.clone(), Arc::new(token));
     }
 
     fn set_zk_migration(&mut self, record: &ZkMigrationStateRecord) -> Result<(), ReplayFault> {
@@ -518,7 +522,7 @@ fn checked_endpoints(
     record: &'static str,
     endpoints: impl Iterator<Item = Endpoint>,
 ) -> Result<Vec<Endpoint>, ReplayFault> {
-    let mut checked: Vec<Endpoint> = Vec::new();
+    let mut checked: IndexMap<String, Endpoint> = IndexMap::new();
     for endpoint in endpoints {
         if endpoint.name.is_empty() {
             return Err(ReplayFault::ListenerUnnamed(id));
@@ -530,12 +534,9 @@ fn checked_endpoints(
                 value: i64::from(endpoint.security_protocol),
             });
         }
-        match checked.iter_mut().find(|known| known.name == endpoint.name) {
-            Some(known) => *known = endpoint,
-            None => checked.push(endpoint),
-        }
+        checked.insert(endpoint.name.clone(), endpoint);
     }
-    Ok(checked)
+    Ok(checked.into_values().collect())
 }
 
 fn ranges<'a>(

@@ -5,6 +5,8 @@
 //! unfenced, shut down or unregistered. The order of the results is that of
 //! [`Image::topics_unordered`], and by index inside a topic.
 
+use std::collections::BTreeSet;
+
 use uuid::Uuid;
 
 use super::topics::PartitionRow;
@@ -151,10 +153,10 @@ impl Image {
     ) -> impl Iterator<Item = Found<'_>> {
         let pools = &self.topics.pools;
         let lists = self.lists_with(broker);
+        let wanted: BTreeSet<Uuid> = directories.iter().copied().collect();
         let marked = pools
             .directories
-            .mark(|list| list.iter().any(|id| directories.contains(id)));
-        let wanted = directories.to_vec();
+            .mark(|list| list.iter().any(|id| wanted.contains(id)));
         self.scan(move |row| lists[row.replicas as usize] && marked[row.directories as usize])
             .filter(move |(_, _, partition)| {
                 partition

@@ -1,4 +1,5 @@
-//! A copy-on-write table with dense `u32` positions, the one sharing structure of the image.
+//! A copy-on-write table with dense `u32` positions: the sharing structure of topics, partitions
+//! and configurations. What has an order of its own is in an [`OrderedMap`](super::OrderedMap).
 //!
 //! Values sit in chunks of [`CHUNK`], chunks in a spine; both behind `Arc`. A clone copies one
 //! pointer. A change through [`Table::get_mut`] or [`Table::push`] happens in place when nobody

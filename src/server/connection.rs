@@ -18,6 +18,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 
 use super::budget::{Budget, Held};
 use super::frame::{self, LENGTH_BYTES};
+use crate::types::SecurityProtocol;
 
 /// Requests of one connection that may wait for their answers.
 pub(crate) const IN_FLIGHT_MAX: usize = 16;
@@ -102,6 +103,8 @@ pub(crate) struct Peer {
     pub(crate) address: SocketAddr,
     /// The listener on which it came.
     pub(crate) listener: Arc<str>,
+    /// How it talks there.
+    pub(crate) protocol: SecurityProtocol,
     /// What it says it is (KIP-511), for logs only: client id, software name, software version.
     pub(crate) client: ClientInfo,
 }

@@ -104,6 +104,7 @@ fn harness(fake: Fake, change: impl FnOnce(&mut Bounds)) -> Harness {
         let mut peer = Peer {
             address: "127.0.0.1:5".parse().unwrap(),
             listener: Arc::from("CONTROLLER"),
+            protocol: SecurityProtocol::Plaintext,
             client: ClientInfo::default(),
         };
         serve(server, &service, &bounds, &mut peer, stopped).await

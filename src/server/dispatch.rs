@@ -24,7 +24,7 @@ use crate::controller::configs::describe;
 use crate::controller::{self, Settings, acls, scram, tokens};
 use crate::raft;
 use crate::records::rpc::ApiVersionsRequest;
-use crate::types::{ApiError, ErrorCode, Principal};
+use crate::types::{ApiError, ErrorCode, Principal, SecurityProtocol};
 
 /// What an element of an array costs when it is decoded, beside its bytes: guessed high.
 const ELEMENT_BYTES: usize = 128;
@@ -38,12 +38,27 @@ pub(crate) struct Ctx<'a> {
     pub(crate) client_id: Option<&'a str>,
     pub(crate) principal: &'a Principal,
     pub(crate) address: IpAddr,
+    /// Of the listener on which the (outer) request came in.
+    pub(crate) protocol: SecurityProtocol,
     pub(crate) forwarded: bool,
     pub(crate) key: i16,
     pub(crate) request: &'static str,
 }
 
 impl Ctx<'_> {
+    /// Who asks, for the rules.
+    fn context(&self) -> controller::Context {
+        controller::Context {
+            principal: self.principal.clone(),
+            client_address: Some(self.address),
+            client_id: self.client_id.unwrap_or_default().to_owned(),
+            listener: self.listener.to_string(),
+            protocol: self.protocol,
+            forwarded: self.forwarded,
+            request: self.request,
+        }
+    }
+
     /// Who asks, for the authorizer.
     pub(crate) fn asker(&self) -> Asker<'_> {
         Asker {
@@ -108,14 +123,7 @@ impl Call {
     pub(crate) fn controller(request: controller::Request, ctx: &Ctx<'_>) -> Self {
         Self::Core(Box::new(Request::Controller {
             version: ctx.version,
-            context: Box::new(controller::Context {
-                principal: ctx.principal.clone(),
-                client_address: Some(ctx.address),
-                client_id: ctx.client_id.unwrap_or_default().to_owned(),
-                listener: ctx.listener.to_string(),
-                forwarded: ctx.forwarded,
-                request: ctx.request,
-            }),
+            context: Box::new(ctx.context()),
             request,
         }))
     }
@@ -305,6 +313,7 @@ impl Service for Dispatch {
             client_id: client_id.as_deref(),
             principal: &Principal::default(),
             address: peer.address.ip(),
+            protocol: peer.protocol,
             forwarded: false,
             key: api.key,
             request: api.name,
@@ -378,11 +387,7 @@ impl Dispatch {
             }
             Local::DescribeDelegationToken(request) => {
                 let published = self.core.published();
-                let context = controller::Context {
-                    client_address: Some(peer.address.ip()),
-                    listener: peer.listener.to_string(),
-                    ..controller::Context::default()
-                };
+                let context = ctx.context();
                 let allows = |operation, resource: Resource<'_>| {
                     let question = (operation, resource);
                     permissions::allows(question, ctx, &self.settings, &published, Audit::Both)
@@ -431,6 +436,7 @@ impl Dispatch {
             client_id: client_id.as_deref(),
             principal: &principal,
             address,
+            protocol: peer.protocol,
             forwarded: true,
             key: api.key,
             request: api.name,

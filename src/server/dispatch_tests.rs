@@ -156,6 +156,7 @@ pub(in crate::server) fn harness(image: Image) -> Harness {
         peer: Peer {
             address: "127.0.0.1:5".parse().unwrap(),
             listener: Arc::from("CONTROLLER"),
+            protocol: SecurityProtocol::Plaintext,
             client: ClientInfo::default(),
         },
     }
@@ -401,6 +402,7 @@ fn a_cluster_of_which_nothing_is_known_yet_is_not_described_in_a_way_that_ends_c
         client_id: None,
         principal: &Principal::default(),
         address: at.peer.address.ip(),
+        protocol: SecurityProtocol::Plaintext,
         forwarded: false,
         key: 60,
         request: "DescribeCluster",

@@ -15,6 +15,7 @@ use super::complaints::Complaints;
 use super::connection::{self, Bounds, ClientInfo, Closing, Peer, Service};
 use super::limits::{Limits, Place, Rate, Slot, Slots};
 use crate::config;
+use crate::types::SecurityProtocol;
 
 /// How long to wait after the system refused a connection (no file descriptors, mostly).
 const ACCEPT_RETRY: Duration = Duration::from_millis(100);
@@ -38,6 +39,7 @@ pub struct Stats {
 #[derive(Debug)]
 pub(crate) struct Bound {
     pub(crate) name: Arc<str>,
+    pub(crate) protocol: SecurityProtocol,
     pub(crate) address: SocketAddr,
     socket: TcpListener,
     pub(crate) slots: Arc<Slots>,
@@ -80,6 +82,7 @@ pub(crate) async fn bind(
     };
     Ok(Bound {
         name: Arc::from(endpoint.name.as_str()),
+        protocol: endpoint.protocol,
         address: socket.local_addr()?,
         socket,
         slots: Slots::new(listener.connections_max),
@@ -208,6 +211,7 @@ fn take<S: Service>(
     let peer = Peer {
         address,
         listener: Arc::clone(&bound.name),
+        protocol: bound.protocol,
         client: ClientInfo::default(),
     };
     let open = Open::new(Arc::clone(&shared.stats));

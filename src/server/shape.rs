@@ -17,6 +17,10 @@
 /// leads 200 k partitions (800 k elements).
 pub(crate) const ELEMENTS_MAX: usize = 1 << 20;
 
+/// Bytes of one string in all versions, as Java's readers have it: what is kept of a name, and how
+/// often an answer repeats it, is reckoned with that.
+pub(crate) const STRING_BYTES_MAX: usize = 0x7fff;
+
 /// One field of a message, as the protocol defines it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Field {
@@ -120,7 +124,8 @@ impl Field {
 /// Why bytes are not of the shape. Alphabetical.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ShapeFault {
-    /// A length is negative, or null where null is not allowed.
+    /// A length is negative, or null where null is not allowed, or above [`STRING_BYTES_MAX`] of a
+    /// string.
     BadLength,
     /// Bytes follow the last field.
     LeftOver,
@@ -139,7 +144,7 @@ pub(crate) enum ShapeFault {
 impl std::fmt::Display for ShapeFault {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
-            Self::BadLength => "a length is negative or null",
+            Self::BadLength => "a length is negative, null, or too large for a string",
             Self::LeftOver => "bytes follow the last field",
             Self::NotUtf8 => "a string is not UTF-8",
             Self::TagSize => "a tagged field does not fill its size",
@@ -354,6 +359,8 @@ impl Walk {
             | Kind::Int64
             | Kind::Uuid => cursor.take(self.bytes_min(kind)).map(|_| ()),
             Kind::Str => match self.length(cursor, Width::Two, null)? {
+                // Flexible versions have room for more, and nobody takes it.
+                Some(length) if length > STRING_BYTES_MAX => Err(ShapeFault::BadLength),
                 Some(length) => cursor.take(length).map(|_| ()),
                 None => Ok(()),
             },

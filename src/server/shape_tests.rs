@@ -358,3 +358,28 @@ fn the_misfit_names_the_field() {
     let misfit = shapes::ENVELOPE.check(&[3, 1, 2, 0, 9, 1], 0).unwrap_err();
     assert_eq!(misfit.field, "ClientHostAddress");
 }
+
+/// A flexible string has room for gigabytes, and a topic's name or a principal's of such a size
+/// would be kept, compared and told again.
+#[test]
+fn a_string_of_more_than_32_kib_is_refused_in_every_version() {
+    static NAME: Shape = Shape {
+        flexible_from: 1,
+        fields: &[field("Name", Kind::Str)],
+    };
+    for (length, wanted) in [
+        (STRING_BYTES_MAX, Ok(0)),
+        (STRING_BYTES_MAX + 1, Err(ShapeFault::BadLength)),
+    ] {
+        let mut writer = Writer {
+            draw: SplitMix::new(1),
+            bytes: Vec::new(),
+            version: 1,
+            flexible: true,
+        };
+        writer.varint(length as u32 + 1);
+        writer.bytes.extend(vec![b'x'; length]);
+        writer.bytes.push(0);
+        assert_eq!(check(&NAME, &writer.bytes, 1), wanted);
+    }
+}

@@ -24,6 +24,15 @@ impl Default for Principal {
     }
 }
 
+impl Principal {
+    /// Whether nothing is known of who this is.
+    #[must_use]
+    pub fn is_anonymous(&self) -> bool {
+        let nobody = Self::default();
+        (&self.kind, &self.name) == (&nobody.kind, &nobody.name)
+    }
+}
+
 impl fmt::Display for Principal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}", self.kind, self.name)

@@ -172,3 +172,30 @@ fn many_filters_do_not_make_an_answer_without_end() {
     let refused = world.ask(3, Request::DeleteAcls(request)).unwrap_err();
     assert_eq!(refused.code, ErrorCode::PolicyViolation);
 }
+
+/// Filters that name the same entries tell of each of them again, names of 32 KiB and all.
+#[test]
+fn an_answer_that_repeats_long_names_too_often_is_refused() {
+    let mut world = world();
+    for at in 0..100_u128 {
+        let entry = Acl {
+            resource_type: 2,
+            resource_name: format!("{at:0>30000}"),
+            pattern_type: 3,
+            principal: "User:a".into(),
+            host: "*".into(),
+            operation: 3,
+            permission_type: 3,
+        };
+        world.replay(&Record::AccessControlEntry(entry.record(Uuid::from_u128(at))).at(0));
+    }
+    let asked = |filters: usize| {
+        let request = km::DeleteAclsRequest::default();
+        Request::DeleteAcls(request.with_filters(vec![every_entry(); filters]))
+    };
+    let refused = world.ask(3, asked(30)).unwrap_err();
+    assert_eq!(refused.code, ErrorCode::PolicyViolation);
+    assert_eq!(world.ask(3, asked(20)).unwrap().records.len(), 100);
+    let refused = world.ask(3, asked(100_001)).unwrap_err();
+    assert_eq!(refused.code, ErrorCode::PolicyViolation);
+}

@@ -278,10 +278,70 @@ fn a_new_epoch_of_the_same_leader_is_no_new_leader() {
 
 #[test]
 fn a_leader_of_very_many_partitions_reports_all_of_them_at_once() {
+    let count = RECORDS_PER_OPERATION_MAX + 1;
     let mut world = world(|_| {});
+    let many = PartitionRecord {
+        replicas: vec![1, 2],
+        isr: vec![1, 2],
+        leader: 1,
+        leader_epoch: 4,
+        partition_epoch: 7,
+        directories: vec![dir(1), dir(2)],
+        ..PartitionRecord::default()
+    };
+    world.topic("many", Uuid::from_u128(0x71), vec![many; count]);
     let mut request = request(&world, 1, wanted(&[1]));
-    request.topics[0].partitions = vec![wanted(&[1]); RECORDS_PER_OPERATION_MAX + 1];
+    request.topics[0].topic_id = Uuid::from_u128(0x71);
+    let each = |index| wanted(&[1]).with_partition_index(index);
+    request.topics[0].partitions = (0..count as i32).map(each).collect();
     let decision = world.ask(3, Request::AlterPartition(request)).unwrap();
-    assert_eq!(decision.records.len(), RECORDS_PER_OPERATION_MAX + 1);
+    assert_eq!(decision.records.len(), count);
     assert!(!decision.atomic, "they fit into no single batch");
+}
+
+/// The first mention completes a move from 1 and 2 to 1 and 3; decided on the same old state, the
+/// second would write an ISR with broker 2, which is no replica any more.
+#[test]
+fn a_partition_that_is_named_twice_is_decided_once() {
+    let mut world = world(|it| {
+        it.replicas = vec![1, 3, 2];
+        it.isr = vec![1, 2];
+        it.adding_replicas = vec![3];
+        it.removing_replicas = vec![2];
+        it.directories = vec![dir(1), dir(3), dir(2)];
+    });
+    let mut request = request(&world, 1, wanted(&[1, 2, 3]));
+    let again = [&[1, 2][..], &[1], &[1, 2, 3]].map(wanted);
+    request.topics[0].partitions.extend(again.clone());
+    // Under the topic's name in another place too.
+    request.topics.push(
+        TopicData::default()
+            .with_topic_id(TOPIC)
+            .with_partitions(again.to_vec()),
+    );
+    let decision = world.take(3, Request::AlterPartition(request)).unwrap();
+    assert_eq!(decision.records.len(), 1);
+    let Reply::AlterPartition(reply) = decision.reply else {
+        panic!("another reply");
+    };
+    let answers = reply.topics.iter().flat_map(|topic| &topic.partitions);
+    let codes: Vec<i16> = answers.map(|it| it.error_code).collect();
+    let stale = ErrorCode::InvalidUpdateVersion.code();
+    assert_eq!(codes, [0, stale, stale, stale, stale, stale, stale]);
+    let after = world.image.topic_by_id(TOPIC).unwrap();
+    let after = after.partition(PartitionId(0)).unwrap();
+    assert_eq!((after.replicas(), after.isr()), (&[1, 3][..], &[1, 3][..]));
+    let told = &reply.topics[0].partitions[0];
+    assert_eq!((told.partition_epoch, after.partition_epoch()), (8, 8));
+    assert_eq!(world.image.check(), Ok(()));
+}
+
+#[test]
+fn a_partition_that_a_first_mention_left_as_it_is_may_be_named_again() {
+    let mut world = world(|_| {});
+    let mut request = request(&world, 1, wanted(&[1, 2]));
+    request.topics[0].partitions.push(wanted(&[1, 2, 3]));
+    let decision = world.take(3, Request::AlterPartition(request)).unwrap();
+    assert_eq!(decision.records.len(), 1);
+    assert_eq!(world.image.check(), Ok(()));
 }

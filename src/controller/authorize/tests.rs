@@ -152,3 +152,37 @@ fn the_reason_of_an_answer_is_told_in_the_words_of_the_reference() {
          principal=User:u, host=*, operation=DESCRIBE_CONFIGS, permissionType=DENY])"
     );
 }
+
+/// A name with a line break would be an audit line of its own.
+#[test]
+fn an_audit_line_is_one_line_whatever_the_names_are() {
+    let forged = "t\n[2026-01-31 12:00:00,123] INFO Principal = User:root is Allowed";
+    let principal = Principal {
+        name: "eve\r\nx".into(),
+        ..Principal::default()
+    };
+    let acl = Acl {
+        resource_type: 2,
+        resource_name: forged.into(),
+        pattern_type: 3,
+        principal: "User:eve\r\nx".into(),
+        host: "*".into(),
+        operation: 3,
+        permission_type: 2,
+    };
+    for reason in [
+        Reason::Entry(&acl),
+        Reason::Default(false),
+        Reason::SuperUser,
+    ] {
+        let address = "10.1.2.3".parse().unwrap();
+        let question = (Operation::Read, Resource::Topic(forged));
+        let line = line(asker(&principal, "10.1.2.3"), address, question, reason);
+        assert!(!line.chars().any(char::is_control), "{line:?}");
+        assert!(
+            line.starts_with("Principal = User:eve\\r\\nx is "),
+            "{line}"
+        );
+        assert!(line.contains("Topic:LITERAL:t\\n[2026"), "{line}");
+    }
+}

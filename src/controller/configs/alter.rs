@@ -1,7 +1,7 @@
 //! What incremental and legacy changes have in common: the rules that a changed resource must
 //! meet, in the order in which Kafka's controller asks them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::hash::Hash;
 
 use indexmap::IndexMap;
@@ -9,13 +9,16 @@ use indexmap::IndexMap;
 use super::{client_metrics, group, topic};
 use crate::controller::authorize::{Operation, Resource, denied};
 use crate::controller::{Context, View, bounded, bounded_items, levels, topic_names};
-use crate::image::{ConfigResource, Image, configs};
+use crate::image::{ConfigMap, ConfigResource, Image, configs};
 use crate::records::{ClearElrRecord, ConfigRecord, Record, VersionedRecord};
 use crate::types::java_order::{sort_as_hashed, string_hash};
 use crate::types::{ApiError, ErrorCode, NodeId};
 
 /// A log's record holds strings of up to 32,767 bytes in the formats of older peers.
 const VALUE_LENGTH_MAX: usize = 32_767;
+
+/// Most keys of one resource: a broker may have any, and each change of one costs a look at all.
+const KEYS_MAX: usize = 2_000;
 
 const MIN_ISR: &str = "min.insync.replicas";
 const CORDONED: &str = "cordoned.log.dirs";
@@ -51,6 +54,8 @@ pub(super) fn each<'a, C: 'a>(
     let mut by_resource: IndexMap<Named<'a>, Option<&'a [C]>> = IndexMap::new();
     let mut outcomes = Vec::with_capacity(resources.len());
     for (named, altered) in resources {
+        // No resource has so many keys; and more changes would not fit one operation.
+        bounded_items(altered.len())?;
         let is_logger = named.0 == BROKER_LOGGER;
         if let Some(logger) = logger.filter(|_| is_logger) {
             outcomes.push((named, Err(logger(named.1))));
@@ -133,6 +138,11 @@ pub(super) fn check(
     for (key, _) in implicit {
         check_change(view, context, resource, key, None)?;
         after.remove(key);
+    }
+    let known = before.map_or(0, ConfigMap::len);
+    if after.len() > KEYS_MAX && after.len() > known {
+        let message = format!("A resource may have {KEYS_MAX} configuration keys.");
+        return Err(ApiError::new(ErrorCode::PolicyViolation, message));
     }
     check_values(view, resource, &after)?;
     if !new {
@@ -279,7 +289,7 @@ fn check_change(
 }
 
 fn is_subset(value: &str, of: &str) -> bool {
-    let of = super::definition::list(of);
+    let of: BTreeSet<String> = super::definition::list(of).into_iter().collect();
     super::definition::list(value)
         .iter()
         .all(|item| of.contains(item))

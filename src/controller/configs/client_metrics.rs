@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use regex::RegexBuilder;
+use regex_syntax::ast;
 
 use super::alter::unknown_key;
 use super::definition::{Check, Definition, Kind, Value, trim};
@@ -25,9 +25,6 @@ const MATCH_KEYS: &[&str] = &[
     "client_source_address",
     "client_source_port",
 ];
-
-/// A pattern longer than this compiled is not compiled at all.
-const REGEX_BYTES_MAX: usize = 1 << 20;
 
 /// Checks a whole subscription.
 pub(super) fn validate(name: &str, own: &BTreeMap<String, String>) -> Result<(), ApiError> {
@@ -78,13 +75,17 @@ fn is_pattern(text: &str) -> bool {
 /// Brokers match with Java's engine, which knows look-around, back references, possessive
 /// quantifiers and more escapes. A pattern that this crate cannot read is taken when it uses one of
 /// those: better a pattern that a broker ignores than a valid one refused.
+///
+/// It is read and not compiled: a few bytes can take a second to compile, and a request has room
+/// for thousands of patterns.
 fn is_java_regex(pattern: &str) -> bool {
-    let built = RegexBuilder::new(pattern)
-        .size_limit(REGEX_BYTES_MAX)
-        .build();
-    match built {
-        Ok(_) | Err(regex::Error::CompiledTooBig(_)) => true,
-        Err(_) => uses_java_only_syntax(pattern),
+    use ast::ErrorKind::{CaptureLimitExceeded, NestLimitExceeded};
+    match ast::parse::Parser::new().parse(pattern) {
+        Ok(_) => true,
+        Err(error) => {
+            let limit = matches!(error.kind(), CaptureLimitExceeded | NestLimitExceeded(_));
+            limit || uses_java_only_syntax(pattern)
+        }
     }
 }
 
@@ -109,6 +110,7 @@ mod tests {
             " client_software_name = a|b ",
             "client_id=(?!x).*",
             "client_id=(a)\\1",
+            "client_id=\\p{Lu}+",
         ] {
             assert!(is_pattern(good), "{good}");
         }
@@ -122,6 +124,18 @@ mod tests {
         ] {
             assert!(!is_pattern(bad), "{bad}");
         }
+    }
+
+    /// Their compilation would take minutes.
+    #[test]
+    fn thousands_of_heavy_patterns_are_read_and_not_compiled() {
+        let nested = format!("{}a{}", "(".repeat(9_000), ")".repeat(9_000));
+        let heavy = r"(?i)(\w{20}\W{20})".repeat(100);
+        assert!(is_pattern(&format!("client_id={nested}")));
+        for number in 0..3_000 {
+            assert!(is_pattern(&format!("client_id={heavy}{number}")));
+        }
+        assert!(!is_pattern(&format!("client_id={heavy}[")));
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! IncrementalAlterConfigs (KIP-339): single keys are set, deleted, appended to, subtracted from.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use indexmap::IndexMap;
 use kafka_protocol::messages::incremental_alter_configs_request::AlterableConfig;
 use kafka_protocol::messages::incremental_alter_configs_response::AlterConfigsResourceResponse;
@@ -140,19 +142,25 @@ fn applied(
             format!("Can't {verb} to key {key} because its type is not LIST."),
         ));
     };
-    // Every item is compared with every part: no list is longer than a value can be.
     alter::check_length(items)?;
     let base = old.or(definition.default).unwrap_or_default();
     let mut parts: Vec<&str> = base.split(',').filter(|part| !part.is_empty()).collect();
-    for item in java_split(items) {
-        let at = parts.iter().position(|part| *part == item);
-        match (operation, at) {
-            (Operation::Append(_), None) => parts.push(item),
-            (Operation::Subtract(_), Some(at)) => {
-                parts.remove(at);
-            }
-            _ => {}
+    if matches!(operation, Operation::Append(_)) {
+        let mut known: BTreeSet<&str> = parts.iter().copied().collect();
+        parts.extend(java_split(items).filter(|item| known.insert(item)));
+    } else {
+        // Each time that an item is named takes out its first place that is left.
+        let mut named: BTreeMap<&str, usize> = BTreeMap::new();
+        for item in java_split(items) {
+            *named.entry(item).or_default() += 1;
         }
+        parts.retain(|part| match named.get_mut(part) {
+            Some(left) if *left > 0 => {
+                *left -= 1;
+                false
+            }
+            _ => true,
+        });
     }
     Ok(Some(parts.join(",")))
 }

@@ -76,6 +76,75 @@ fn ask(world: &mut World, request: Request) -> Vec<String> {
     told(&world.ask(1, request).unwrap())
 }
 
+/// Two lists of the longest kind: each item of one must not be compared with each of the other.
+#[test]
+fn long_lists_are_joined_and_parted_without_a_look_at_all_pairs() {
+    let mut world = with_topic();
+    let key = "leader.replication.throttled.replicas";
+    let list = |first: usize| {
+        let items: Vec<String> = (first..first + 4_000).map(|at| format!("{at}:1")).collect();
+        items.join(",")
+    };
+    for round in 0..50 {
+        let (old, new) = (list(round), list(round + 1));
+        world.config(2, "t", key, &old);
+        let grown = ask(&mut world, change(2, "t", &[(key, APPEND, Some(&new))]));
+        assert_eq!(grown, [format!("{key} {old},{}:1", round + 4_000)]);
+        let shrunk = ask(&mut world, change(2, "t", &[(key, SUBTRACT, Some(&new))]));
+        assert_eq!(shrunk, [format!("{key} {round}:1")]);
+    }
+}
+
+/// Each item that is named takes out one place, the first that is left.
+#[test]
+fn what_is_in_a_list_twice_is_taken_out_as_often_as_it_is_named() {
+    let mut world = with_topic();
+    let key = "leader.replication.throttled.replicas";
+    world.config(2, "t", key, "1:1,2:2,1:1,3:3,1:1");
+    for (named, left) in [
+        ("1:1", "2:2,1:1,3:3,1:1"),
+        ("1:1,1:1", "2:2,3:3,1:1"),
+        ("1:1,1:1,1:1,1:1", "2:2,3:3"),
+        ("4:4,2:2", "1:1,1:1,3:3,1:1"),
+    ] {
+        let told = ask(&mut world, change(2, "t", &[(key, SUBTRACT, Some(named))]));
+        assert_eq!(told, [format!("{key} {left}")]);
+    }
+    let told = ask(
+        &mut world,
+        change(2, "t", &[(key, APPEND, Some("4:4,1:1,4:4"))]),
+    );
+    assert_eq!(told, [format!("{key} 1:1,2:2,1:1,3:3,1:1,4:4")]);
+}
+
+/// A broker takes any key, and each change costs a look at all that it has.
+#[test]
+fn a_resource_has_a_bounded_number_of_keys() {
+    let mut world = World::with_brokers(&[2]);
+    let names: Vec<String> = (0..2_001).map(|at| format!("key-{at}")).collect();
+    let sets: Vec<_> = names
+        .iter()
+        .map(|name| (name.as_str(), SET, Some("1")))
+        .collect();
+    let refused = ask(&mut world, change(4, "2", &sets));
+    assert!(
+        refused[0].starts_with("44: A resource may have 2000"),
+        "{refused:?}"
+    );
+    assert_eq!(ask(&mut world, change(4, "2", &sets[1..])).len(), 2_000);
+    // What a log brought is kept, and may get less.
+    for name in &names {
+        world.config(4, "2", name, "1");
+    }
+    let told = ask(&mut world, change(4, "2", &[("key-7", DELETE, None)]));
+    assert_eq!(told, ["key-7 deleted"]);
+    let told = ask(&mut world, change(4, "2", &[("key-7", SET, Some("2"))]));
+    assert_eq!(told, ["key-7 2"]);
+    let many = vec![("a", SET, Some("1")); 10_001];
+    let refused = world.ask(1, change(4, "2", &many)).unwrap_err();
+    assert_eq!(refused.code, ErrorCode::PolicyViolation);
+}
+
 #[test]
 fn lists_grow_and_shrink_from_what_is_set_or_from_the_default() {
     let key = "cleanup.policy";

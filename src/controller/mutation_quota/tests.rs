@@ -127,6 +127,68 @@ fn buckets_are_bounded_and_who_owes_most_is_remembered() {
     assert!(world.soft.mutations.buckets.len() <= BUCKETS_MAX);
 }
 
+/// Who chooses names of the longest kind must not choose how much memory is taken.
+#[test]
+fn buckets_are_bounded_in_bytes_however_long_names_are() {
+    let mut world = World::at_level(33);
+    set(&mut world, ["*", "*"], Some(1.0));
+    let long = |end: String| format!("{:x<32760}{end}", "");
+    let ask = |world: &mut World, user: &str, client_id: &str, told: &str| {
+        let cells = [user, client_id, "strict", told, "0"];
+        assert_eq!(charged(world, &cells)[3], told);
+    };
+    for number in 0..40 {
+        let (user, client_id) = (long(number.to_string()), long(format!("c{number}")));
+        ask(&mut world, &user, &client_id, "12 ok");
+    }
+    let buckets = &world.soft.mutations.buckets;
+    assert_eq!(buckets.len(), 40);
+    // What a bucket holds is all in place: nothing of it can grow with a name.
+    fn in_place<T: Copy>(_: &T) -> usize {
+        size_of::<T>()
+    }
+    let (owner, bucket) = buckets.first_key_value().unwrap();
+    assert!((in_place(owner) + in_place(bucket)) * BUCKETS_MAX <= BYTES_MAX);
+    // Each is still whose it was, and no two owners share one.
+    ask(
+        &mut world,
+        &long("7".into()),
+        &long("c7".into()),
+        "12 refused",
+    );
+    ask(&mut world, "ab", "c", "12 ok");
+    ask(&mut world, "a", "bc", "12 ok");
+    ask(&mut world, "ab", "c", "12 refused");
+}
+
+#[test]
+fn kinds_of_quotas_are_counted_again_only_where_quotas_changed() {
+    let mut world = World::at_level(33);
+    for at in 0..1_000 {
+        set(&mut world, [&format!("user-{at:04}"), "-"], Some(1.0));
+        set(&mut world, ["-", &format!("app-{at:04}")], Some(1.0));
+    }
+    let mut buckets = Buckets::default();
+    let kinds = buckets.kinds(&world.image);
+    assert_eq!(
+        (kinds.users, kinds.client_ids, kinds.pairs),
+        (1_000, 1_000, 0)
+    );
+    let before = world.image.clone();
+    set(&mut world, ["user-0500", "-"], None);
+    set(&mut world, ["user-0501", "app"], Some(1.0));
+    let come = world.image.quotas().apart(before.quotas());
+    assert!(come.count() < 400);
+    let counted = buckets.kinds(&world.image);
+    assert_eq!(counted, Kinds::of(world.image.quotas().iter()));
+    assert_eq!(
+        (counted.users, counted.client_ids, counted.pairs),
+        (999, 1_000, 1)
+    );
+    // Back again, as when a leader loses what was not committed.
+    assert_eq!(buckets.kinds(&before), kinds);
+}
+
 #[test]
 fn a_rate_that_no_record_should_have_limits_without_a_panic() {
     for rate in [0.0, -1.0, f64::NAN, f64::INFINITY, f64::MIN_POSITIVE] {

@@ -2,6 +2,8 @@
 //!
 //! Java's controller advertises it and has no handler; these are the rules of its broker.
 
+use std::collections::BTreeSet;
+
 use bytes::Bytes;
 use kafka_protocol::messages::describe_delegation_token_request::DescribeDelegationTokenOwner;
 use kafka_protocol::messages::describe_delegation_token_response::{
@@ -34,12 +36,17 @@ pub fn describe(
     let Some(secret) = &settings.tokens.secret else {
         return refused(ErrorCode::DelegationTokenAuthDisabled);
     };
-    let owners: Option<Vec<Principal>> = request
-        .owners
-        .as_ref()
-        .map(|owners| owners.iter().map(principal).collect());
+    // Thousands of owners may be asked for where there are thousands of tokens.
+    let owners = request.owners.as_ref();
+    let owners: Option<BTreeSet<(&str, &str)>> =
+        owners.map(|owners| owners.iter().map(named).collect());
     let visible = |id: &str, token: &DelegationToken| {
-        let asked_for = |owners: &Vec<Principal>| owners.iter().any(|it| concerns(token, it));
+        let asked_for = |owners: &BTreeSet<(&str, &str)>| {
+            let mut concerned = [&token.requester, &token.owner]
+                .into_iter()
+                .chain(&token.renewers);
+            concerned.any(|text| text.split_once(':').is_some_and(|it| owners.contains(&it)))
+        };
         if !owners.as_ref().is_none_or(asked_for) {
             return false;
         }
@@ -54,12 +61,9 @@ pub fn describe(
     DescribeDelegationTokenResponse::default().with_tokens(tokens.collect())
 }
 
-fn principal(owner: &DescribeDelegationTokenOwner) -> Principal {
-    Principal {
-        kind: owner.principal_type.to_string(),
-        name: owner.principal_name.to_string(),
-        token_authenticated: false,
-    }
+/// Type and name.
+fn named(owner: &DescribeDelegationTokenOwner) -> (&str, &str) {
+    (&owner.principal_type, &owner.principal_name)
 }
 
 /// Whether the token is this principal's own, was asked for by it, or may be renewed by it.

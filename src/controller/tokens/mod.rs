@@ -23,7 +23,7 @@ use super::levels::metadata_version;
 use super::{Context, Decision, Reply, Settings, Soft, View};
 use crate::image::DelegationToken;
 use crate::records::{DelegationTokenRecord, Record, RemoveDelegationTokenRecord, VersionedRecord};
-use crate::types::{ApiError, ErrorCode, Instant, Principal, Timestamp, ids};
+use crate::types::{ApiError, ErrorCode, Instant, Principal, SecurityProtocol, Timestamp, ids};
 
 /// Most tokens that one step of the sweep removes.
 const REMOVED_AT_ONCE: usize = 1_000;
@@ -95,11 +95,19 @@ impl Tokens {
     }
 }
 
-/// Whether someone who came in this way may ask for tokens at all: whoever holds nothing but a
-/// token may not, and neither may somebody unknown. Listeners here are all PLAINTEXT; who a broker
-/// forwards for was looked at by the broker.
+/// Whether someone who came in this way may ask for tokens at all, as Java's controller has it.
+///
+/// A token stands for somebody, so whoever asks must be somebody: on a PLAINTEXT listener nobody
+/// is, and on an SSL one not who showed no certificate. A broker that forwards a request has looked
+/// at that by its own listener's protocol; the one here is only how the broker came. Whoever holds
+/// nothing but a token may not ask: it would outlive itself.
 fn may_ask(context: &Context) -> bool {
-    context.forwarded && !context.principal.token_authenticated
+    let is_somebody = match context.protocol {
+        SecurityProtocol::Plaintext => false,
+        SecurityProtocol::Ssl => !context.principal.is_anonymous(),
+        SecurityProtocol::SaslPlaintext | SecurityProtocol::SaslSsl => true,
+    };
+    (context.forwarded || is_somebody) && !context.principal.token_authenticated
 }
 
 /// Whether tokens can be used at all: the secret to make HMACs with.
@@ -361,12 +369,10 @@ pub(super) fn expire(
 
 /// One step of the sweep: removes some of the dead tokens, and says when it goes on.
 pub(super) fn sweep(view: &View<'_>, soft: &mut Soft) -> Vec<VersionedRecord> {
-    let start = match soft.tokens.after.take() {
-        Some(id) => Bound::Excluded(id),
-        None => Bound::Unbounded,
-    };
+    let after = soft.tokens.after.take();
+    let start = after.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
     let mut records = Vec::new();
-    let rest = view.image.tokens().range((start, Bound::Unbounded));
+    let rest = view.image.tokens().range(start);
     for (looked_at, (id, token)) in rest.enumerate() {
         if dead(token, view.now.wall) {
             tracing::info!("the delegation token {id} of {} has expired", token.owner);

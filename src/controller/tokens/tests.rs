@@ -98,7 +98,7 @@ fn a_token_lives_a_day_and_can_be_renewed_for_a_week() {
     assert_eq!(made.hmac.len(), 64);
     let (kind, name) = (&*made.token_requester_principal_type, &*made.principal_name);
     assert_eq!((kind, name), ("User", "alice"));
-    let token = &world.image.tokens()[&*made.token_id];
+    let token = world.image.tokens().get(&*made.token_id).unwrap();
     assert_eq!(
         (&*token.owner, &*token.requester),
         ("User:alice", "User:alice")
@@ -190,6 +190,62 @@ fn tokens_are_refused_in_the_order_of_java() {
         assert_eq!(renew(&mut world, &[0; 64], 1), (not_allowed, -1));
         assert_eq!(expire(&mut world, &[0; 64], 1), (not_allowed, -1));
     }
+}
+
+/// Java's `ControllerApis.allowTokenRequests` (4.4.0), for every listener that there can be.
+#[test]
+fn who_may_ask_is_told_by_the_protocol_of_its_own_listener() {
+    use SecurityProtocol::{Plaintext, SaslPlaintext, SaslSsl, Ssl};
+    let nobody = Principal::default();
+    let alice = Principal {
+        name: "alice".into(),
+        ..Principal::default()
+    };
+    for (protocol, direct_nobody, direct_alice) in [
+        (Plaintext, false, false),
+        (Ssl, false, true),
+        (SaslPlaintext, true, true),
+        (SaslSsl, true, true),
+    ] {
+        for (principal, direct) in [(&nobody, direct_nobody), (&alice, direct_alice)] {
+            let asked = |forwarded, token_authenticated| {
+                let mut principal = principal.clone();
+                principal.token_authenticated = token_authenticated;
+                may_ask(&Context {
+                    principal,
+                    protocol,
+                    forwarded,
+                    ..Context::default()
+                })
+            };
+            assert_eq!(asked(false, false), direct, "{protocol:?} {principal}");
+            assert!(asked(true, false), "{protocol:?} {principal}");
+            assert!(!asked(true, true) && !asked(false, true), "{protocol:?}");
+        }
+    }
+}
+
+#[test]
+fn many_owners_may_be_asked_for_where_there_are_many_tokens() {
+    let mut world = world();
+    for name in ["carol", "alice"] {
+        ask_as(&mut world, name);
+        create(&mut world, asked(0, &["bob"]));
+    }
+    let owner = |name: String| {
+        DescribeDelegationTokenOwner::default()
+            .with_principal_type(text("User"))
+            .with_principal_name(text(&name))
+    };
+    let shown = |last: &str| {
+        let many = (0..100_000).map(|number| format!("nobody-{number}"));
+        let owners = many.chain([last.to_owned()]).map(owner).collect();
+        let request = m::DescribeDelegationTokenRequest::default().with_owners(Some(owners));
+        let (settings, context) = (&world.settings, &world.context);
+        let reply = describe(&world.image, settings, 3, context, &request, |_, _| true);
+        reply.tokens.len()
+    };
+    assert_eq!(["nobody", "carol", "bob"].map(shown), [0, 1, 2]);
 }
 
 #[test]

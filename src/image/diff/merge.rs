@@ -2,9 +2,9 @@
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use super::Change;
+use crate::image::OrderedMap;
 
 /// The entries that only one map has, or for which `same` is false, in order of keys.
 pub(in crate::image) fn merge<'a, K: Ord, V>(
@@ -15,14 +15,14 @@ pub(in crate::image) fn merge<'a, K: Ord, V>(
     merge_sorted(before.iter(), after.iter(), move |a, b| same(a, b))
 }
 
-/// [`merge`] by equality, with nothing to do when both are one map.
-pub(super) fn merge_shared<'a, K: Ord, V: PartialEq>(
-    before: &'a Arc<BTreeMap<K, V>>,
-    after: &'a Arc<BTreeMap<K, V>>,
+/// [`merge`] of maps whose shared memory is passed over.
+pub(super) fn merge_apart<'a, K: Ord, V>(
+    before: &'a OrderedMap<K, V>,
+    after: &'a OrderedMap<K, V>,
+    same: impl Fn(&V, &V) -> bool,
 ) -> impl Iterator<Item = Change<&'a K, &'a V>> {
-    let differ = !Arc::ptr_eq(before, after);
-    let maps = differ.then(|| merge(before, after, |a, b| a == b));
-    maps.into_iter().flatten()
+    let apart = (before.apart(after), after.apart(before));
+    merge_sorted(apart.0, apart.1, move |a, b| same(a, b))
 }
 
 /// The entries that only one side has, or for which `same` is false. Both sides ascend.

@@ -70,7 +70,7 @@ fn flat_image(image: &Image) -> Flat {
             put(&mut flat, ("config", kind, name, key), value);
         }
     }
-    for (entity, values) in image.quotas() {
+    for (entity, values) in image.quotas().iter() {
         for (key, value) in values {
             put(&mut flat, ("quota", entity, key), value);
         }
@@ -78,10 +78,10 @@ fn flat_image(image: &Image) -> Flat {
     if let Some(next) = image.next_producer_id {
         put(&mut flat, "producer id", next);
     }
-    for (id, acl) in &**image.acls().by_id() {
+    for (id, acl) in image.acls().by_id().iter() {
         put(&mut flat, ("acl", id), acl);
     }
-    for (key, credential) in image.scram() {
+    for (key, credential) in image.scram().iter() {
         let secrets = (
             &credential.salt,
             &credential.stored_key,
@@ -89,7 +89,7 @@ fn flat_image(image: &Image) -> Flat {
         );
         put(&mut flat, ("scram", key), (secrets, credential.iterations));
     }
-    for (id, token) in image.tokens() {
+    for (id, token) in image.tokens().iter() {
         put(&mut flat, ("token", id), token);
     }
     if let Some(begin) = image.open_transaction() {

@@ -1,0 +1,231 @@
+//! What one request may ask of one step: items are bounded, and no item costs a look at all others.
+
+use std::collections::BTreeSet;
+
+use kafka_protocol::messages as km;
+use kafka_protocol::messages::create_topics_request::CreatableTopic;
+use kafka_protocol::protocol::StrBytes;
+
+use super::quotas::AlterClientQuotas;
+use super::testing::World;
+use super::{ITEMS_MAX, RECORDS_PER_OPERATION_MAX, Reply, Request, leaders};
+use crate::records::PartitionRecord;
+use crate::types::{ApiError, ErrorCode, NodeId, Uuid};
+
+fn text(text: &str) -> StrBytes {
+    StrBytes::from_string(text.to_owned())
+}
+
+fn topic_name(name: &str) -> km::TopicName {
+    km::TopicName(text(name))
+}
+
+fn code(world: &mut World, version: i16, request: Request) -> ErrorCode {
+    match world.ask(version, request) {
+        Ok(_) => ErrorCode::None,
+        Err(ApiError { code, .. }) => code,
+    }
+}
+
+/// Brokers 1 and 2; a topic of so many partitions on both, led by 1.
+fn world(partitions: usize) -> World {
+    let mut world = World::with_brokers(&[1, 2]);
+    let partition = PartitionRecord {
+        replicas: vec![1, 2],
+        isr: vec![1, 2],
+        leader: 1,
+        directories: [1, 2].map(|id| Uuid::from_u128(0x1000 + id)).to_vec(),
+        ..PartitionRecord::default()
+    };
+    world.topic("t", Uuid::from_u128(0x70), vec![partition; partitions]);
+    world
+}
+
+fn quotas(entries: usize, operations: usize) -> Request {
+    use km::alter_client_quotas_request::{EntityData, EntryData, OpData};
+    let operation = |at: usize| {
+        OpData::default()
+            .with_key(text(&format!("key-{at}")))
+            .with_remove(true)
+    };
+    let entry = |at: usize| {
+        let user = EntityData::default()
+            .with_entity_type(text("user"))
+            .with_entity_name(Some(text(&format!("u{at}"))));
+        EntryData::default()
+            .with_entity(vec![user])
+            .with_ops((0..operations).map(operation).collect())
+    };
+    let body = km::AlterClientQuotasRequest::default();
+    Request::AlterClientQuotas(AlterClientQuotas {
+        body: body.with_entries((0..entries).map(entry).collect()),
+        unknown_hosts: BTreeSet::new(),
+    })
+}
+
+fn elections(name: &str, partitions: usize) -> Request {
+    use km::elect_leaders_request::TopicPartitions;
+    let topic = TopicPartitions::default()
+        .with_topic(topic_name(name))
+        .with_partitions((0..partitions as i32).collect());
+    let request = km::ElectLeadersRequest::default().with_topic_partitions(Some(vec![topic]));
+    Request::ElectLeaders(request)
+}
+
+fn moves(name: &str, partitions: usize, replicas: &[i32]) -> Request {
+    use km::alter_partition_reassignments_request as asked;
+    let to: Vec<km::BrokerId> = replicas.iter().map(|id| km::BrokerId(*id)).collect();
+    let partition = |index| {
+        asked::ReassignablePartition::default()
+            .with_partition_index(index)
+            .with_replicas(Some(to.clone()))
+    };
+    let topic = asked::ReassignableTopic::default()
+        .with_name(topic_name(name))
+        .with_partitions((0..partitions as i32).map(partition).collect());
+    let request = km::AlterPartitionReassignmentsRequest::default();
+    Request::AlterPartitionReassignments(request.with_topics(vec![topic]))
+}
+
+fn listed(partitions: usize) -> Request {
+    use km::list_partition_reassignments_request::ListPartitionReassignmentsTopics;
+    let topic = ListPartitionReassignmentsTopics::default()
+        .with_name(topic_name("t"))
+        .with_partition_indexes((0..partitions as i32).collect());
+    let request = km::ListPartitionReassignmentsRequest::default();
+    Request::ListPartitionReassignments(request.with_topics(Some(vec![topic])))
+}
+
+#[test]
+fn a_request_of_more_items_than_one_step_looks_at_is_refused() {
+    let mut world = world(1);
+    let too_many = ITEMS_MAX + 1;
+    let policy = ErrorCode::PolicyViolation;
+    assert_eq!(code(&mut world, 1, quotas(ITEMS_MAX / 2 + 1, 1)), policy);
+    assert_eq!(code(&mut world, 1, quotas(1, too_many)), policy);
+    assert_eq!(code(&mut world, 1, quotas(1, 1_000)), ErrorCode::None);
+    assert_eq!(code(&mut world, 2, elections("t", too_many)), policy);
+    assert_eq!(code(&mut world, 1, moves("t", too_many, &[1])), policy);
+    assert_eq!(code(&mut world, 0, listed(too_many)), policy);
+    assert_eq!(code(&mut world, 0, listed(20_000)), ErrorCode::None);
+}
+
+#[test]
+fn more_topics_than_one_operation_creates_are_refused_although_each_is_wrong() {
+    let mut world = world(1);
+    let wrong = |at: usize| {
+        CreatableTopic::default()
+            .with_name(topic_name(&format!("{at}")))
+            .with_num_partitions(0)
+            .with_replication_factor(1)
+    };
+    for (count, wanted) in [
+        (RECORDS_PER_OPERATION_MAX + 1, ErrorCode::PolicyViolation),
+        (1_000, ErrorCode::None),
+    ] {
+        let topics = (0..count).map(wrong).collect();
+        let request = km::CreateTopicsRequest::default().with_topics(topics);
+        assert!(!super::creates_nothing(&request) || count < 10);
+        assert_eq!(code(&mut world, 7, Request::CreateTopics(request)), wanted);
+    }
+}
+
+/// A name of 32 KiB that an answer repeats for each of a hundred thousand partitions would take
+/// gigabytes.
+#[test]
+fn a_long_name_that_no_topic_has_is_not_repeated_whole_for_every_partition() {
+    let mut world = world(1);
+    let long = "n".repeat(32_000);
+    let Reply::ElectLeaders(reply) = world.ask(2, elections(&long, 50)).unwrap().reply else {
+        panic!("another reply");
+    };
+    let results = &reply.replica_election_results[0].partition_result;
+    assert_eq!(results.len(), 50);
+    for result in results {
+        let message = result.error_message.as_deref().unwrap();
+        assert!(
+            message.len() < 300 && message.contains("nnn..."),
+            "{message}"
+        );
+    }
+    let reply = world.ask(1, moves(&long, 50, &[1])).unwrap().reply;
+    let Reply::AlterPartitionReassignments(reply) = reply else {
+        panic!("another reply");
+    };
+    for result in &reply.responses[0].partitions {
+        let message = result.error_message.as_deref().unwrap();
+        assert!(
+            message.len() < 300 && message.contains("nnn..."),
+            "{message}"
+        );
+    }
+}
+
+#[test]
+fn moves_behind_the_last_record_that_fits_are_refused_without_being_worked_out() {
+    let most = RECORDS_PER_OPERATION_MAX;
+    let mut world = world(most + 2);
+    let decision = world.ask(1, moves("t", most + 2, &[2])).unwrap();
+    assert_eq!(decision.records.len(), most);
+    let Reply::AlterPartitionReassignments(reply) = decision.reply else {
+        panic!("another reply");
+    };
+    let results = &reply.responses[0].partitions;
+    let codes: Vec<i16> = results.iter().map(|it| it.error_code).collect();
+    assert!(codes[..most].iter().all(|code| *code == 0));
+    assert_eq!(codes[most..], [-1, -1]);
+}
+
+#[test]
+fn a_broker_of_too_many_partitions_is_not_worked_out_to_its_end() {
+    let mut world = world(50);
+    let counted = |world: &mut World, most: usize| {
+        let mut records = Vec::new();
+        world.rule(|view, _| leaders::abandon(view, NodeId(2), most, &mut records));
+        records.len()
+    };
+    assert_eq!(counted(&mut world, 7), 7);
+    assert_eq!(counted(&mut world, 100), 50);
+}
+
+#[test]
+fn many_directories_that_fail_at_once_are_looked_for_together() {
+    let mut world = World::at_level(33);
+    let dir = |number: u32| Uuid::from_u128(0x2000 + u128::from(number));
+    let directories: Vec<Uuid> = (0..2_000).map(dir).collect();
+    world.broker(1, &directories);
+    world.broker(2, &[Uuid::from_u128(0x1002)]);
+    let on = |number: u32| PartitionRecord {
+        replicas: vec![1, 2],
+        isr: vec![1, 2],
+        leader: 1,
+        directories: vec![dir(number), Uuid::from_u128(0x1002)],
+        ..PartitionRecord::default()
+    };
+    // The order of what is written is that of the directories.
+    world.topic(
+        "t",
+        Uuid::from_u128(0x70),
+        vec![on(9), on(5), on(1_999), on(7)],
+    );
+    let epoch = world.image.broker(NodeId(1)).unwrap().epoch;
+    let mut offline: Vec<Uuid> = (0..1_999).rev().map(dir).collect();
+    // Of others it may say what it wants.
+    offline.extend((0..1_999).map(|number| Uuid::from_u128(0x9_0000 + number)));
+    let mut records = Vec::new();
+    world.rule(|view, _| {
+        leaders::lose_directories(view, NodeId(1), epoch, &offline, &mut records);
+    });
+    let changes: Vec<String> = records
+        .iter()
+        .map(|it| it.record.json(it.version).to_string())
+        .collect();
+    assert_eq!(changes.len(), 4, "{changes:?}");
+    for (change, partition) in changes.iter().zip([1, 3, 0]) {
+        let wanted = format!("\"partitionId\":{partition},");
+        assert!(
+            change.contains(&wanted) && change.contains("\"isr\":[2]"),
+            "{change}"
+        );
+    }
+}
