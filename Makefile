@@ -95,6 +95,10 @@ bench: cargo java ## beside Java's controller, in one run (WHAT="idle start crea
 	cargo build --release --bin kraftd --example generate
 	@compat/bench.sh
 
+.PHONY: steps
+steps: cargo ## how long the core is busy at once with each event of a large cluster (SCALE=1000000)
+	cargo run --release --example steps -- $(or $(SCALE),1000000)
+
 .PHONY: release
 release: cargo ## the optimised binary and its size
 	cargo build --release

@@ -9,7 +9,9 @@ use kafka_protocol::protocol::StrBytes;
 use super::quotas::AlterClientQuotas;
 use super::testing::World;
 use super::{ITEMS_MAX, RECORDS_PER_OPERATION_MAX, Reply, Request, leaders};
+use crate::image::Place;
 use crate::records::PartitionRecord;
+use crate::records::rpc::BrokerHeartbeatRequest;
 use crate::types::{ApiError, ErrorCode, NodeId, Uuid};
 
 fn text(text: &str) -> StrBytes {
@@ -177,15 +179,15 @@ fn moves_behind_the_last_record_that_fits_are_refused_without_being_worked_out()
 }
 
 #[test]
-fn a_broker_of_too_many_partitions_is_not_worked_out_to_its_end() {
-    let mut world = world(50);
-    let counted = |world: &mut World, most: usize| {
+fn a_broker_of_many_partitions_is_worked_out_a_slice_in_a_step() {
+    let step = |partitions: usize| {
         let mut records = Vec::new();
-        world.rule(|view, _| leaders::abandon(view, NodeId(2), most, &mut records));
-        records.len()
+        let rest = world(partitions)
+            .rule(|view, _| leaders::abandon(view, NodeId(2), Place::default(), &mut records));
+        (records.len(), rest.is_some())
     };
-    assert_eq!(counted(&mut world, 7), 7);
-    assert_eq!(counted(&mut world, 100), 50);
+    assert_eq!(step(50), (50, false));
+    assert_eq!(step(leaders::SLICE + 50), (leaders::SLICE, true));
 }
 
 #[test]
@@ -202,26 +204,28 @@ fn many_directories_that_fail_at_once_are_looked_for_together() {
         directories: vec![dir(number), Uuid::from_u128(0x1002)],
         ..PartitionRecord::default()
     };
-    // The order of what is written is that of the directories.
     world.topic(
         "t",
         Uuid::from_u128(0x70),
         vec![on(9), on(5), on(1_999), on(7)],
     );
-    let epoch = world.image.broker(NodeId(1)).unwrap().epoch;
     let mut offline: Vec<Uuid> = (0..1_999).rev().map(dir).collect();
     // Of others it may say what it wants.
     offline.extend((0..1_999).map(|number| Uuid::from_u128(0x9_0000 + number)));
-    let mut records = Vec::new();
-    world.rule(|view, _| {
-        leaders::lose_directories(view, NodeId(1), epoch, &offline, &mut records);
-    });
+    let heartbeat = BrokerHeartbeatRequest {
+        broker_id: 1,
+        broker_epoch: world.image.broker(NodeId(1)).unwrap().epoch.0,
+        current_metadata_offset: world.next_offset() - 1,
+        offline_log_dirs: offline,
+        ..BrokerHeartbeatRequest::default()
+    };
+    let decision = world.ask(1, Request::BrokerHeartbeat(heartbeat)).unwrap();
+    let records = decision.records.iter();
     let changes: Vec<String> = records
-        .iter()
         .map(|it| it.record.json(it.version).to_string())
         .collect();
     assert_eq!(changes.len(), 4, "{changes:?}");
-    for (change, partition) in changes.iter().zip([1, 3, 0]) {
+    for (change, partition) in changes.iter().zip([0, 1, 3]) {
         let wanted = format!("\"partitionId\":{partition},");
         assert!(
             change.contains(&wanted) && change.contains("\"isr\":[2]"),

@@ -1,16 +1,15 @@
 //! ElectLeaders (KIP-183, KIP-460): an administrator asks for the preferred leaders, or for any
 //! leader at all.
 
-use std::collections::BTreeMap;
-
 use kafka_protocol::messages::elect_leaders_response::{PartitionResult, ReplicaElectionResult};
 use kafka_protocol::messages::{ElectLeadersRequest, ElectLeadersResponse, TopicName};
 use kafka_protocol::protocol::StrBytes;
 
-use super::leaders::ClusterRules;
+use super::leaders::{ClusterRules, preferred_election_is_idle};
 use super::partition_change::{Election, NO_LEADER, Rules};
-use super::{Decision, Reply, View, bounded, bounded_looks, leaders, topic_names};
-use crate::image::{Found, Partition, TopicRef};
+use super::{Decision, RECORDS_PER_OPERATION_MAX, Reply, View, bounded, bounded_looks};
+use super::{leaders, too_large, topic_names};
+use crate::image::{Cursor, Partition, TopicRef};
 use crate::records::VersionedRecord;
 use crate::types::{ApiError, ErrorCode, PartitionId, Uuid};
 
@@ -28,46 +27,124 @@ pub(super) fn decide(view: &View<'_>, request: ElectLeadersRequest) -> Result<De
     }
     let named = request.topic_partitions.iter().flatten();
     bounded_looks(named.map(|topic| 1 + topic.partitions.len()).sum())?;
-    let mut elections = Elections {
-        view,
-        rules: Rules::of(view.image),
-        cluster: ClusterRules::of(view.image, view.settings),
-        kind: match request.election_type {
-            0 => Kind::Preferred,
-            1 => Kind::Unclean,
-            other => {
-                return Err(ApiError::new(
-                    ErrorCode::InvalidRequest,
-                    format!("Unknown election type {other}"),
-                ));
-            }
-        },
-        records: Vec::new(),
-    };
-    let results = match request.topic_partitions {
-        None => elections.everywhere()?,
-        Some(topics) => {
-            let mut results = Vec::with_capacity(topics.len());
-            for asked in topics {
-                let mut partitions = Vec::with_capacity(asked.partitions.len());
-                let topic = elections.topic(&asked.topic);
-                for index in asked.partitions {
-                    partitions.push(elections.named(&topic, index)?);
-                }
-                results.push(
-                    ReplicaElectionResult::default()
-                        .with_topic(asked.topic)
-                        .with_partition_result(partitions),
-                );
-            }
-            results
+    let kind = match request.election_type {
+        0 => Kind::Preferred,
+        1 => Kind::Unclean,
+        other => {
+            return Err(ApiError::new(
+                ErrorCode::InvalidRequest,
+                format!("Unknown election type {other}"),
+            ));
         }
     };
+    let Some(topics) = request.topic_partitions else {
+        return go_on(view, Electing::everywhere(view, kind));
+    };
+    let mut elections = Elections::of(view, kind);
+    let mut results = Vec::with_capacity(topics.len());
+    for asked in topics {
+        let mut partitions = Vec::with_capacity(asked.partitions.len());
+        let topic = elections.topic(&asked.topic);
+        for index in asked.partitions {
+            partitions.push(elections.named(&topic, index)?);
+        }
+        results.push(
+            ReplicaElectionResult::default()
+                .with_topic(asked.topic)
+                .with_partition_result(partitions),
+        );
+    }
     let answer = answer.with_replica_election_results(results);
     Ok(Decision::loose(
         elections.records,
         Reply::ElectLeaders(answer),
     ))
+}
+
+/// Elections of all partitions that need one, so many in each step.
+#[derive(Clone, Debug)]
+pub(super) struct Electing {
+    kind: Kind,
+    /// While it is not known whether there are too many for an operation: how many there are before
+    /// `at`. None is written then.
+    counted: Option<usize>,
+    at: Cursor,
+    /// What was done, topic by topic. The answer names every topic, as Java's does, in no order.
+    results: Vec<ReplicaElectionResult>,
+    /// The topic of the last of them.
+    last: Option<Uuid>,
+}
+
+impl Electing {
+    fn everywhere(view: &View<'_>, kind: Kind) -> Self {
+        let needed = match kind {
+            Kind::Preferred => view.image.not_led_by_preferred_count(),
+            Kind::Unclean => view.image.leaderless_count(),
+        };
+        Self {
+            kind,
+            counted: (needed > RECORDS_PER_OPERATION_MAX).then_some(0),
+            at: Cursor::default(),
+            results: Vec::new(),
+            last: None,
+        }
+    }
+
+    fn note(&mut self, topic: TopicRef<'_>, result: Option<PartitionResult>) {
+        if self.last != Some(topic.id()) {
+            self.last = Some(topic.id());
+            let name = StrBytes::from_string(topic.name().to_owned());
+            let topic = ReplicaElectionResult::default().with_topic(TopicName(name));
+            self.results.push(topic);
+        }
+        if let Some(topic) = self.results.last_mut() {
+            topic.partition_result.extend(result);
+        }
+    }
+}
+
+/// Most partitions of one step that are looked at.
+const LOOKS_MAX: usize = 50_000;
+/// Most partitions of one step that a change is worked out for.
+pub(super) const TRIES_MAX: usize = 2_000;
+
+/// One step of the elections of all partitions.
+///
+/// # Errors
+/// POLICY_VIOLATION when more leaders would change than an operation may have records.
+pub(super) fn go_on(view: &View<'_>, mut left: Electing) -> Result<Decision, ApiError> {
+    let mut elections = Elections::of(view, left.kind);
+    let (kind, counts, at) = (left.kind, left.counted.is_some(), left.at);
+    let mut tries = 0;
+    let wanted = |it: Partition<'_>| !counts || kind.is_needed(it);
+    let rest = view.image.walk(at, LOOKS_MAX, wanted, |(topic, id, old)| {
+        let result = kind.is_needed(old).then(|| {
+            if kind == Kind::Preferred && preferred_election_is_idle(elections.rules, old) {
+                return kind.not_available(id);
+            }
+            tries += 1;
+            elections.elect(topic, id, old)
+        });
+        if !counts {
+            left.note(topic, result);
+        }
+        elections.records.len() < leaders::SLICE && tries < TRIES_MAX
+    });
+    let mut records = elections.records;
+    if let Some(count) = left.counted {
+        let count = count + records.len();
+        if count > RECORDS_PER_OPERATION_MAX {
+            return Err(too_large());
+        }
+        records.clear();
+        left.counted = rest.map(|_| count);
+    } else if rest.is_none() {
+        let answer = ElectLeadersResponse::default().with_replica_election_results(left.results);
+        return Ok(Decision::loose(records, Reply::ElectLeaders(answer)));
+    }
+    left.at = rest.unwrap_or_default();
+    let reply = Reply::ElectLeaders(ElectLeadersResponse::default());
+    Ok(Decision::unfinished(records, reply, left))
 }
 
 /// What is asked for.
@@ -84,6 +161,20 @@ impl Kind {
             Self::Unclean => partition.leader() == NO_LEADER,
         }
     }
+
+    fn not_available(self, id: PartitionId) -> PartitionResult {
+        let (code, message) = match self {
+            Self::Preferred => (
+                ErrorCode::PreferredLeaderNotAvailable,
+                "The preferred leader was not available.",
+            ),
+            Self::Unclean => (
+                ErrorCode::EligibleLeadersNotAvailable,
+                "Eligible topic partition leaders are not available.",
+            ),
+        };
+        result(id.0, code, Some(StrBytes::from_static_str(message)))
+    }
 }
 
 struct Elections<'a> {
@@ -95,26 +186,14 @@ struct Elections<'a> {
 }
 
 impl<'a> Elections<'a> {
-    /// Every partition that needs it. The answer names every topic, as Java's does.
-    fn everywhere(&mut self) -> Result<Vec<ReplicaElectionResult>, ApiError> {
-        let image = self.view.image;
-        let needed: Vec<Found<'_>> = match self.kind {
-            Kind::Preferred => image.partitions_not_led_by_preferred().collect(),
-            Kind::Unclean => image.partitions_without_leader().collect(),
-        };
-        let mut by_topic: BTreeMap<Uuid, Vec<PartitionResult>> = BTreeMap::new();
-        for (topic, id, old) in needed {
-            let result = self.elect(topic, id, old)?;
-            by_topic.entry(topic.id()).or_default().push(result);
+    fn of(view: &'a View<'a>, kind: Kind) -> Self {
+        Self {
+            view,
+            rules: Rules::of(view.image),
+            cluster: ClusterRules::of(view.image, view.settings),
+            kind,
+            records: Vec::new(),
         }
-        let results = image.topics().map(|topic| {
-            let partitions = by_topic.remove(&topic.id()).unwrap_or_default();
-            let name = StrBytes::from_string(topic.name().to_owned());
-            ReplicaElectionResult::default()
-                .with_topic(TopicName(name))
-                .with_partition_result(partitions)
-        });
-        Ok(results.collect())
     }
 
     /// A topic that the request names, or what is answered for each of its partitions.
@@ -149,7 +228,9 @@ impl<'a> Elections<'a> {
             let message = StrBytes::from_static_str(message);
             return Ok(result(index, ErrorCode::ElectionNotNeeded, Some(message)));
         }
-        self.elect(topic, id, old)
+        let result = self.elect(topic, id, old);
+        bounded(&self.records)?;
+        Ok(result)
     }
 
     fn elect(
@@ -157,38 +238,20 @@ impl<'a> Elections<'a> {
         topic: TopicRef<'_>,
         id: PartitionId,
         old: Partition<'_>,
-    ) -> Result<PartitionResult, ApiError> {
+    ) -> PartitionResult {
         let election = match self.kind {
             Kind::Preferred => Election::Preferred,
             Kind::Unclean => Election::Unclean,
         };
         let view = self.view;
+        let topic_rules = self.cluster.of_topic(view.image, view.settings, topic);
         let found = (topic, id, old);
-        // While a broker is away, this is what becomes of everything that it led.
-        let preferred = self.kind == Kind::Preferred;
-        let record = if preferred && leaders::preferred_election_is_idle(self.rules, old) {
-            None
-        } else {
-            let topic_rules = self.cluster.of_topic(view.image, view.settings, topic);
-            leaders::elected(self.rules, found, topic_rules.min_isr, election)
-        };
-        let Some(record) = record else {
-            let (code, message) = match self.kind {
-                Kind::Preferred => (
-                    ErrorCode::PreferredLeaderNotAvailable,
-                    "The preferred leader was not available.",
-                ),
-                Kind::Unclean => (
-                    ErrorCode::EligibleLeadersNotAvailable,
-                    "Eligible topic partition leaders are not available.",
-                ),
-            };
-            let message = StrBytes::from_static_str(message);
-            return Ok(result(id.0, code, Some(message)));
+        let Some(record) = leaders::elected(self.rules, found, topic_rules.min_isr, election)
+        else {
+            return self.kind.not_available(id);
         };
         self.records.push(record);
-        bounded(&self.records)?;
-        Ok(result(id.0, ErrorCode::None, None))
+        result(id.0, ErrorCode::None, None)
     }
 }
 

@@ -263,10 +263,14 @@ fn min_isr_records(view: &View<'_>) -> Vec<VersionedRecord> {
             Some(topic::static_min_isr(view.settings)),
         ));
     }
-    let own_value = view.image.configs().filter(|(kind, name, map)| {
-        *kind == configs::BROKER && !name.is_empty() && map.get(MIN_ISR).is_some()
-    });
-    records.extend(own_value.map(|(_, name, _)| record(name.to_owned(), None)));
+    let own_value = view
+        .image
+        .configs_of(configs::BROKER)
+        .filter(|(name, map)| {
+            let own = map.get(MIN_ISR);
+            !name.is_empty() && own.is_some()
+        });
+    records.extend(own_value.map(|(name, _)| record(name.to_owned(), None)));
     records
 }
 

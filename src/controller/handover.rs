@@ -2,8 +2,8 @@
 //!
 //! A broker of a large cluster is in the in-sync sets of a hundred thousand partitions. Their
 //! changes in one step would keep everybody else waiting for a quarter of a second. So a step makes
-//! at most [`SLICE`] of them; if that is not all, the rest is a task that periodic work goes on
-//! with, and other events come in between.
+//! at most [`leaders::SLICE`] of them; if that is not all, the rest is a task that periodic work
+//! goes on with, and other events come in between.
 //!
 //! What may happen in between needs no rules of its own:
 //!
@@ -21,21 +21,23 @@
 //! * A broker that is unfenced says so first, too: what becomes leaderless behind the scan was
 //!   decided on knowing that it may lead. A controller that takes over looks for partitions that
 //!   could have a leader, once.
+//! * A broker whose log directories went offline names them with every heartbeat. Its registration
+//!   changes last: so a controller that takes over in between hears of them again.
 //! * A task belongs to an incarnation. If another one has registered, or none is left, it ends.
 //!
 //! That is no less than the reference gives: it computes such changes at once, but writes them in
 //! batches of which some may be lost with the leadership.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
-use super::leaders::{self, Cause, SLICE, registration_change};
+use super::leaders::{self, Cause, LOOKS, registration_change};
 use super::{Soft, View};
 use crate::image::{Broker, Image, Place};
 use crate::records::VersionedRecord;
-use crate::types::{BrokerEpoch, NodeId};
+use crate::types::{BrokerEpoch, NodeId, Uuid};
 
 /// What a task is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 enum Goal {
     /// The broker is to be fenced.
     Fence,
@@ -43,6 +45,14 @@ enum Goal {
     Shutdown,
     /// The broker was unfenced: leaderless partitions are to get it.
     Elect,
+    /// These log directories of the broker went offline (KIP-858).
+    Lose(Vec<Uuid>),
+}
+
+impl Goal {
+    fn is_loss(&self) -> bool {
+        matches!(self, Self::Lose(_))
+    }
 }
 
 /// Work for a broker that did not fit in one step.
@@ -52,12 +62,11 @@ struct Task {
     broker: Option<(NodeId, BrokerEpoch)>,
     goal: Goal,
     at: Place,
+    /// Every partition that the goal speaks of was looked at once.
+    all_seen: bool,
 }
 
-/// Leaderless partitions that one step looks at: most of them may have to stay so.
-const LOOKS: usize = 4 * SLICE;
-
-/// Work that did not fit in one step; at most one task a broker.
+/// Work that did not fit in one step; at most one task a broker, and one for lost directories.
 #[derive(Clone, Debug, Default)]
 pub struct Handovers {
     tasks: VecDeque<Task>,
@@ -73,6 +82,7 @@ impl Handovers {
             broker: None,
             goal: Goal::Elect,
             at: Place::default(),
+            all_seen: false,
         };
         Self {
             tasks: leaderless.then_some(task).into_iter().collect(),
@@ -135,6 +145,24 @@ impl Handovers {
         rest.is_none()
     }
 
+    /// Directories went offline: replicas there leave the in-sync sets, then the registration
+    /// names what is left.
+    pub(super) fn lose_directories(
+        &mut self,
+        view: &View<'_>,
+        broker: &Broker,
+        offline: &[Uuid],
+        records: &mut Vec<VersionedRecord>,
+    ) {
+        let offline: BTreeSet<&Uuid> = offline.iter().collect();
+        let known = broker.directories.iter().copied();
+        let lost: Vec<Uuid> = known.filter(|it| offline.contains(it)).collect();
+        if !lost.is_empty() {
+            let task = self.resume(broker, Goal::Lose(lost));
+            self.go_on(view, task, records);
+        }
+    }
+
     /// Begins to fence a broker with the next step.
     pub(super) fn fence_later(&mut self, broker: &Broker) {
         let task = self.resume(broker, Goal::Fence);
@@ -151,13 +179,16 @@ impl Handovers {
     /// that comes later asks for more, or makes the one before needless.
     fn resume(&mut self, broker: &Broker, goal: Goal) -> Task {
         let incarnation = Some((broker.id, broker.epoch));
-        let at = self.tasks.iter().position(|task| task.is_of(broker.id));
+        let is_kin = |task: &Task| task.goal.is_loss() == goal.is_loss();
+        let mut tasks = self.tasks.iter();
+        let at = tasks.position(|task| task.is_of(broker.id) && is_kin(task));
         match at.and_then(|at| self.tasks.remove(at)) {
             Some(task) if task.broker == incarnation && task.goal == goal => task,
             _ => Task {
                 broker: incarnation,
                 goal,
                 at: Place::default(),
+                all_seen: false,
             },
         }
     }
@@ -169,11 +200,18 @@ impl Handovers {
         mut task: Task,
         records: &mut Vec<VersionedRecord>,
     ) -> bool {
-        let rest = match (task.broker, task.goal) {
+        let rest = match (task.broker, &task.goal) {
             (Some((id, _)), Goal::Fence | Goal::Shutdown) => {
-                let around = view.image.partitions_with_isr_member_around(id, task.at);
-                let cause = Cause::Leaves(id);
-                leaders::update_slice(view, cause, around, usize::MAX, records)
+                leaders::leave_in_sync(view, id, task.at, records)
+            }
+            (Some((id, _)), Goal::Lose(lost)) => {
+                let rest = leave_directories(view, id, lost, &task, records);
+                if rest.is_none() && !task.all_seen && task.at != Place::default() {
+                    task.all_seen = true;
+                    Some(Place::default())
+                } else {
+                    rest
+                }
             }
             (broker, _) => elect(view, Cause::Came, broker.is_some(), task.at, records),
         };
@@ -182,10 +220,14 @@ impl Handovers {
             self.tasks.push_front(task);
             return false;
         }
-        if let (Some((id, epoch)), Goal::Fence) = (task.broker, task.goal) {
-            records.push(registration_change(0, id, epoch, |record| {
-                record.fenced = FENCE;
-            }));
+        match (task.broker, task.goal) {
+            (Some((id, epoch)), Goal::Fence) => {
+                records.push(registration_change(0, id, epoch, |record| {
+                    record.fenced = FENCE;
+                }));
+            }
+            (Some((id, _)), Goal::Lose(lost)) => records.extend(without(view.image, id, &lost)),
+            _ => {}
         }
         true
     }
@@ -202,7 +244,8 @@ impl Task {
             return true;
         };
         let broker = image.broker(id);
-        broker.is_some_and(|broker| broker.epoch == epoch && !broker.fenced)
+        let fits = |broker: &Broker| self.goal.is_loss() || !broker.fenced;
+        broker.is_some_and(|broker| broker.epoch == epoch && fits(broker))
     }
 }
 
@@ -215,16 +258,47 @@ pub(super) fn step(view: &View<'_>, soft: &mut Soft) -> Vec<VersionedRecord> {
     if !task.is_wanted(view.image) {
         return records;
     }
-    let (broker, goal) = (task.broker, task.goal);
+    let (broker, goal) = (task.broker, task.goal.clone());
     let done = soft.handovers.go_on(view, task, &mut records);
     match (broker, goal) {
         (Some((id, _)), Goal::Fence) if done => soft.brokers.touch(id, true, -1),
         (Some((id, _)), Goal::Shutdown) if done => {
             soft.brokers.begin_shutdown(id, view.last_of(&records).0);
         }
+        (Some((id, _)), Goal::Lose(_)) if done => soft.brokers.change(id),
         _ => {}
     }
     records
+}
+
+/// A slice of the partitions with replicas in lost directories: at first of all of them, most of
+/// which have to stay as they are when the broker is not in sync there; then, on the image as it is
+/// at the end, of those where it is in sync. In one step the first is all.
+fn leave_directories(
+    view: &View<'_>,
+    id: NodeId,
+    lost: &[Uuid],
+    task: &Task,
+    records: &mut Vec<VersionedRecord>,
+) -> Option<Place> {
+    let (image, cause) = (view.image, Cause::Leaves(id));
+    if task.all_seen {
+        let there = image.partitions_in_sync_in_directories_around(id, lost, task.at);
+        return leaders::update_slice(view, cause, there, usize::MAX, records);
+    }
+    let there = image.partitions_in_directories_from(id, lost, task.at);
+    leaders::update_slice(view, cause, there, LOOKS, records)
+}
+
+/// The registration with the directories that are left.
+fn without(image: &Image, id: NodeId, lost: &[Uuid]) -> Option<VersionedRecord> {
+    let broker = image.broker(id)?;
+    let known = broker.directories.iter().copied();
+    let left: Vec<Uuid> = known.filter(|it| !lost.contains(it)).collect();
+    let (count, left_count) = (lost.len(), left.len());
+    tracing::warn!("broker {id} lost {count} of its log directories, {left_count} are left");
+    let change = registration_change(2, id, broker.epoch, |record| record.log_dirs = left);
+    Some(change)
 }
 
 /// Looks at leaderless partitions. As with the reference, one that gets no leader may change all

@@ -71,7 +71,8 @@ pub(super) fn decide(
     soft.brokers
         .touch(id, fenced, request.current_metadata_offset);
     if metadata_version(view.image).directory_assignment() {
-        leaders::lose_directories(view, id, epoch, &request.offline_log_dirs, &mut records);
+        let offline = &request.offline_log_dirs;
+        tasks.lose_directories(view, broker, offline, &mut records);
     }
     if metadata_version(view.image).cordoned_log_dirs() {
         cordon(broker, request.cordoned_log_dirs, &mut records);

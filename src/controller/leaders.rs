@@ -1,10 +1,8 @@
 //! Leaders and in-sync replicas of many partitions at once, when a broker comes, goes or loses a
 //! directory.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use crate::controller::configs::topic::{cluster_value, effective_value};
-use crate::controller::partition_change::{Change, Election, Rules};
+use crate::controller::partition_change::{Change, Election, NO_LEADER, Rules};
 use crate::controller::{Settings, View};
 use crate::image::{Found, Image, Partition, Place, TopicRef};
 use crate::records::{BrokerRegistrationChangeRecord, Record, VersionedRecord};
@@ -30,23 +28,9 @@ pub(super) fn update<'a>(
     partitions: impl Iterator<Item = Found<'a>>,
     records: &mut Vec<VersionedRecord>,
 ) {
-    update_most(view, cause, partitions, usize::MAX, records);
-}
-
-/// The same until there are so many records.
-fn update_most<'a>(
-    view: &View<'a>,
-    cause: Cause,
-    partitions: impl Iterator<Item = Found<'a>>,
-    most: usize,
-    records: &mut Vec<VersionedRecord>,
-) {
     let rules = Many::of(view, cause);
     let mut known = None;
     for found in partitions {
-        if records.len() >= most {
-            return;
-        }
         records.extend(rules.change(&mut known, found));
     }
 }
@@ -74,6 +58,9 @@ pub(super) fn update_slice<'a>(
 
 /// So many records are computed in one step: a few milliseconds.
 pub(super) const SLICE: usize = 2_000;
+
+/// So many partitions are looked at in one step where most of them may have to stay as they are.
+pub(super) const LOOKS: usize = 4 * SLICE;
 
 /// What is the same for all partitions that are looked at for one cause.
 struct Many<'a> {
@@ -123,6 +110,9 @@ impl<'a> Many<'a> {
             self.rules
                 .can_lead(broker, active, old.directory_of(broker))
         };
+        if self.stays(old, &acceptable) {
+            return None;
+        }
         let isr = old.isr().iter().copied();
         let isr = isr.filter(|&member| self.leaves != Some(member)).collect();
         let min_isr = topic_rules.min_isr;
@@ -133,6 +123,20 @@ impl<'a> Many<'a> {
             change = change.unclean_shutdown(broker);
         }
         change.record()
+    }
+
+    /// True when it is known without working it out that nothing changes: without eligible leader
+    /// replicas the last in sync stays so when it is away, and of those there may be very many.
+    fn stays(&self, old: Partition<'_>, acceptable: &dyn Fn(i32) -> bool) -> bool {
+        let keeps_isr = || match old.isr() {
+            [only] => self.leaves == Some(*only),
+            _ => false,
+        };
+        old.leader() == NO_LEADER
+            && !self.rules.elr_enabled
+            && old.is_plain()
+            && keeps_isr()
+            && !old.replicas().iter().any(|id| acceptable(*id))
     }
 }
 
@@ -233,90 +237,46 @@ fn replication_factor(topic: TopicRef<'_>) -> usize {
         .map_or(1, |it| it.replicas().len())
 }
 
-/// A new incarnation registers: what the old one held is given up first. Without proof of a clean
-/// shutdown its replicas are not eligible either.
+/// A new incarnation registers: what the old one held is given up first, a slice in each step.
+/// Without proof of a clean shutdown its replicas are not eligible either. `None` when nothing is
+/// left: then no more than a slice was, and this was the whole rule, done on the image as it is.
 pub(super) fn forget_incarnation(
     view: &View<'_>,
     id: NodeId,
     clean: bool,
+    at: Place,
     records: &mut Vec<VersionedRecord>,
-) {
+) -> Option<Place> {
     if Rules::of(view.image).elr_enabled && !clean {
-        update_memberships(view, Cause::LostRecords(id), id, usize::MAX, records);
+        // Each of them changes: none is looked at in vain.
+        let around = view.image.partitions_with_member_around(id, at);
+        update_slice(view, Cause::LostRecords(id), around, usize::MAX, records)
     } else {
-        update(
-            view,
-            Cause::Leaves(id),
-            view.image.partitions_with_isr_member(id),
-            records,
-        );
+        leave_in_sync(view, id, at, records)
     }
 }
 
 /// The broker is struck off: it leaves the in-sync sets, and partitions in which it is eligible are
-/// looked at again. It ends early with `most` records: what is too much is not worked out to its
-/// end before it is refused.
+/// looked at again, most of them in vain; a slice in each step, each partition once.
 pub(super) fn abandon(
     view: &View<'_>,
     id: NodeId,
-    most: usize,
+    at: Place,
     records: &mut Vec<VersionedRecord>,
-) {
-    update_memberships(view, Cause::Leaves(id), id, most, records);
+) -> Option<Place> {
+    let members = view.image.partitions_with_member_from(id, at);
+    update_slice(view, Cause::Leaves(id), members, LOOKS, records)
 }
 
-/// All partitions in which the broker is in sync, then those in which it is eligible.
-fn update_memberships(
-    view: &View<'_>,
-    cause: Cause,
-    id: NodeId,
-    most: usize,
-    records: &mut Vec<VersionedRecord>,
-) {
-    let image = view.image;
-    let in_sync = image.partitions_with_isr_member(id);
-    update_most(view, cause, in_sync, most, records);
-    let eligible = image.partitions_with_elr_member(id);
-    update_most(view, cause, eligible, most, records);
-}
-
-/// Directories went offline (KIP-858): replicas there leave the in-sync sets, and the
-/// registration names what is left.
-pub(super) fn lose_directories(
+/// The broker leaves every in-sync set, a slice in each step; `None` when it is in none any more.
+pub(super) fn leave_in_sync(
     view: &View<'_>,
     id: NodeId,
-    epoch: BrokerEpoch,
-    offline: &[Uuid],
+    at: Place,
     records: &mut Vec<VersionedRecord>,
-) {
-    let Some(broker) = view.image.broker(id) else {
-        return;
-    };
-    let offline: BTreeSet<&Uuid> = offline.iter().collect();
-    let (lost, left): (Vec<Uuid>, Vec<Uuid>) = broker
-        .directories
-        .iter()
-        .partition(|&directory| offline.contains(directory));
-    if lost.is_empty() {
-        return;
-    }
-    // One look at all partitions, however many directories are lost; one directory's partitions
-    // come after the other's all the same.
-    let mut there: BTreeMap<Uuid, Vec<Found<'_>>> = BTreeMap::new();
-    for found in view.image.partitions_in_directories(id, &lost) {
-        let directory = found.2.directory_of(id.0).unwrap_or_default();
-        there.entry(directory).or_default().push(found);
-    }
-    let in_order = lost.iter().filter_map(|directory| there.remove(directory));
-    update(view, Cause::Leaves(id), in_order.flatten(), records);
-    tracing::warn!(
-        "broker {id} lost {} of its log directories, {} are left",
-        lost.len(),
-        left.len()
-    );
-    records.push(registration_change(2, id, epoch, |record| {
-        record.log_dirs = left
-    }));
+) -> Option<Place> {
+    let around = view.image.partitions_with_isr_member_around(id, at);
+    update_slice(view, Cause::Leaves(id), around, usize::MAX, records)
 }
 
 /// A change of a registration in the lowest version that can say it.

@@ -62,6 +62,7 @@ mod topic_names;
 #[cfg(test)]
 mod topics_tests;
 mod unregister;
+pub mod works;
 
 use core::net::IpAddr;
 use std::collections::{BTreeMap, BTreeSet};
@@ -207,6 +208,8 @@ pub struct Soft {
     pub described: described::Described,
     /// Brokers that come and go, as far as one step did not do it all.
     pub handovers: handover::Handovers,
+    /// Requests of which one step did not do it all.
+    pub works: works::Works,
     /// When the next NoOp record is due.
     pub noop_due: Instant,
     /// When sessions are looked at next: none ends before.
@@ -231,6 +234,7 @@ impl Soft {
             brokers: heartbeats::Heartbeats::fresh(image, now.instant),
             described: described::Described::default(),
             handovers: handover::Handovers::left_over(image),
+            works: works::Works::default(),
             noop_due: periodic::noop_due(settings, now.instant),
             fencing_due: now.instant.plus_ms(settings.session_timeout_ms),
             tokens: tokens::Tokens::new(settings, now.instant),
@@ -246,12 +250,14 @@ impl Soft {
 pub struct Decision {
     /// Records to append, in order.
     pub records: Vec<VersionedRecord>,
-    /// What the caller gets once they are committed.
+    /// What the caller gets once they are committed; means nothing while there is work left.
     pub reply: Reply,
     /// True: all records or none (one batch). False: the list may be cut into several batches.
     pub atomic: bool,
     /// A new kraft.version, which lives in the quorum and not in these records.
     pub kraft_version: Option<KraftUpgrade>,
+    /// Work that is left: the records are those of a first step, and the answer comes later.
+    pub unfinished: Option<works::Work>,
 }
 
 /// Asked of the quorum before anything of a decision is written. What it refuses, refuses the
@@ -273,6 +279,7 @@ impl Decision {
             reply,
             atomic: true,
             kraft_version: None,
+            unfinished: None,
         }
     }
 
@@ -284,6 +291,20 @@ impl Decision {
             reply,
             atomic: false,
             kraft_version: None,
+            unfinished: None,
+        }
+    }
+
+    /// The records of a step that leaves work.
+    #[must_use]
+    fn unfinished(
+        records: Vec<VersionedRecord>,
+        reply: Reply,
+        left: impl Into<works::Work>,
+    ) -> Self {
+        Self {
+            unfinished: Some(left.into()),
+            ..Self::loose(records, reply)
         }
     }
 
@@ -295,6 +316,7 @@ impl Decision {
             reply,
             atomic: true,
             kraft_version: None,
+            unfinished: None,
         }
     }
 }

@@ -8,7 +8,7 @@ use crate::types::Instant;
 /// The earliest deadline of the soft state.
 #[must_use]
 pub fn next_due(soft: &Soft) -> Instant {
-    if soft.handovers.pending() {
+    if soft.handovers.pending() || soft.works.pending() {
         return Instant(0);
     }
     let elections = soft.preferred.due().min(soft.unclean.due());
@@ -22,7 +22,8 @@ fn tolerance_ms(settings: &Settings) -> u64 {
 }
 
 /// Does the one thing that is due and gives its records; moves the deadline. Called again while
-/// something is due, with other events in between.
+/// something is due, with other events in between. Requests that have work left are not among it:
+/// see [`super::works::step`].
 pub fn run(view: &View<'_>, soft: &mut Soft) -> Vec<VersionedRecord> {
     let now = view.now.instant;
     if soft.fencing_due <= now {

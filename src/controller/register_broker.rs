@@ -6,7 +6,7 @@ use kafka_protocol::messages::{BrokerRegistrationRequest, BrokerRegistrationResp
 
 use super::levels::metadata_version;
 use super::{Decision, Reply, Soft, View, endpoints, leaders};
-use crate::image::Broker;
+use crate::image::{Broker, Place};
 use crate::records::{
     BrokerEndpoint, BrokerFeature, Record, RegisterBrokerRecord, VersionedRecord,
 };
@@ -26,6 +26,36 @@ pub(super) fn decide(
     version: i16,
     request: BrokerRegistrationRequest,
 ) -> Result<Decision, ApiError> {
+    let at = Place::default();
+    let asked = Registering {
+        version,
+        request,
+        at,
+    };
+    go_on(view, soft, asked)
+}
+
+/// A registration that has not come to its end: partitions of the broker's last incarnation are
+/// left. The request is judged anew in each step. If it ends with a refusal, or never, the old
+/// incarnation has left some in-sync sets in vain; its process is dead or will say otherwise.
+#[derive(Clone, Debug)]
+pub(super) struct Registering {
+    version: i16,
+    request: BrokerRegistrationRequest,
+    at: Place,
+}
+
+/// One step.
+pub(super) fn go_on(
+    view: &View<'_>,
+    soft: &mut Soft,
+    asked: Registering,
+) -> Result<Decision, ApiError> {
+    let Registering {
+        version,
+        request,
+        at,
+    } = asked;
     let id = NodeId(request.broker_id.0);
     let existing = view.image.broker(id);
     check_identity(view, soft, existing, &request)?;
@@ -35,17 +65,26 @@ pub(super) fn decide(
     let end_points = end_points(&request)?;
     check_features(view, &request)?;
     let same = existing.filter(|it| it.incarnation == request.incarnation_id);
-    let previous = request.previous_broker_epoch;
     let mut records = Vec::new();
+    if same.is_none() {
+        let stored = existing.map_or(NEVER_REGISTERED, |it| it.epoch.0);
+        let clean = version >= 3 && stored == request.previous_broker_epoch;
+        if let Some(at) = leaders::forget_incarnation(view, id, clean, at, &mut records) {
+            let reply = Reply::BrokerRegistration(BrokerRegistrationResponse::default());
+            let left = Registering {
+                version,
+                request,
+                at,
+            };
+            return Ok(Decision::unfinished(records, reply, left));
+        }
+    }
     let mut record = registration(view, request, end_points);
     if let Some(existing) = same {
         record.fenced = existing.fenced;
         record.in_controlled_shutdown = existing.in_controlled_shutdown;
         record.broker_epoch = existing.epoch.0;
     } else {
-        let stored = existing.map_or(NEVER_REGISTERED, |it| it.epoch.0);
-        let clean = version >= 3 && stored == previous;
-        leaders::forget_incarnation(view, id, clean, &mut records);
         record.broker_epoch = view.next_offset.0;
         soft.brokers.remove(id);
     }

@@ -1,12 +1,15 @@
 //! A small cluster for tests of rules: what they decide is replayed on its image.
 
-use super::{Context, Decision, Reply, Request, Settings, Soft, View, decide};
+use super::{Context, Decision, Reply, Request, Settings, Soft, View, decide, works};
 use crate::image::Image;
 use crate::records::{
     BrokerFeature, BrokerRegistrationChangeRecord, ConfigRecord, FeatureLevelRecord,
     PartitionRecord, Record, RegisterBrokerRecord, TopicRecord, VersionedRecord,
 };
-use crate::types::{ApiError, Instant, NodeId, Now, Offset, Timestamp, Uuid, features};
+use crate::types::{ApiError, Instant, NodeId, Now, Offset, Ticket, Timestamp, Uuid, features};
+
+/// What a request comes to.
+pub(super) type Answer = Result<Reply, ApiError>;
 
 /// A controller (node 1) with its image.
 pub(super) struct World {
@@ -193,6 +196,36 @@ impl World {
             self.replay(record);
         }
         Ok(decision)
+    }
+
+    /// Decides a request in as many steps as it takes, and replays what each of them writes: how
+    /// many records that was, step by step, and the answer.
+    pub(super) fn steps_of(&mut self, version: i16, request: Request) -> (Vec<usize>, Answer) {
+        let first = match self.take(version, request) {
+            Ok(decision) => decision,
+            Err(error) => return (Vec::new(), Err(error)),
+        };
+        let mut steps = vec![first.records.len()];
+        let Some(left) = first.unfinished else {
+            return (steps, Ok(first.reply));
+        };
+        assert!(self.soft.works.add(Ticket(1), left));
+        loop {
+            let (len, answer) = self.step_of_work().expect("there is work until the answer");
+            steps.push(len);
+            if let Some(answer) = answer {
+                return (steps, answer);
+            }
+        }
+    }
+
+    /// One step of the first request that has work left; what it writes is replayed.
+    pub(super) fn step_of_work(&mut self) -> Option<(usize, Option<Answer>)> {
+        let works::Step { records, answer } = self.rule(works::step)?;
+        for record in &records {
+            self.replay(record);
+        }
+        Some((records.len(), answer.map(|(_, answer)| answer)))
     }
 
     /// Decides a request and replays what was decided.

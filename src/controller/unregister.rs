@@ -4,16 +4,17 @@
 use kafka_protocol::messages::{UnregisterBrokerRequest, UnregisterBrokerResponse};
 
 use super::levels::metadata_version;
-use super::{Decision, RECORDS_PER_OPERATION_MAX, Reply, Soft, View, bounded, leaders};
+use super::{Decision, RECORDS_PER_OPERATION_MAX, Reply, Soft, View, leaders, too_large};
+use crate::image::{Broker, Place};
 use crate::records::rpc::{UnregisterControllerRequest, UnregisterControllerResponse};
 use crate::records::{Record, UnregisterBrokerRecord, UnregisterControllerRecord, VersionedRecord};
-use crate::types::{ApiError, ErrorCode, NodeId};
+use crate::types::{ApiError, BrokerEpoch, ErrorCode, NodeId};
 
 /// The broker leaves every in-sync set and is forgotten. Its partitions keep their replicas on it.
 ///
 /// # Errors
-/// BROKER_ID_NOT_REGISTERED; POLICY_VIOLATION when it is in sync in more partitions than one
-/// operation may change.
+/// BROKER_ID_NOT_REGISTERED; POLICY_VIOLATION when more partitions would change than one operation
+/// may have records.
 pub(super) fn broker(
     view: &View<'_>,
     soft: &mut Soft,
@@ -21,25 +22,110 @@ pub(super) fn broker(
 ) -> Result<Decision, ApiError> {
     let id = NodeId(request.broker_id.0);
     let Some(broker) = view.image.broker(id) else {
-        return Err(ApiError::new(
-            ErrorCode::BrokerIdNotRegistered,
-            format!("Broker ID {id} is not currently registered"),
-        ));
+        return Err(not_registered(id));
     };
     let mut records = Vec::new();
-    let most = RECORDS_PER_OPERATION_MAX;
-    leaders::abandon(view, id, most, &mut records);
+    let rest = leaders::abandon(view, id, Place::default(), &mut records);
+    let Some(at) = rest else {
+        return Ok(struck_off(soft, broker, records));
+    };
+    // Too much for a step, and maybe for an operation: nothing is written before that is known.
+    let left = Unregistering {
+        id,
+        epoch: broker.epoch,
+        phase: Phase::Count(records.len()),
+        at,
+    };
+    Ok(Decision::unfinished(Vec::new(), done(), left))
+}
+
+/// A broker that is being unregistered: it leaves in-sync sets, a slice in each step, and its
+/// registration goes last. While it lives, leaders may take it back, but not as fast; the last step
+/// finds no more than a slice, and it is in none after that. If there never is a last step, a
+/// broker lives on that was slow for a moment.
+#[derive(Clone, Debug)]
+pub(super) struct Unregistering {
+    id: NodeId,
+    epoch: BrokerEpoch,
+    phase: Phase,
+    at: Place,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    /// Would there be too many records? So many were counted; none is written.
+    Count(usize),
+    /// Every partition of the broker is looked at once.
+    Leave,
+    /// Every in-sync set is looked at, where it may have come back to.
+    Rest,
+}
+
+/// One step.
+pub(super) fn go_on(
+    view: &View<'_>,
+    soft: &mut Soft,
+    mut left: Unregistering,
+) -> Result<Decision, ApiError> {
+    let id = left.id;
+    let Some(broker) = view.image.broker(id) else {
+        return Err(not_registered(id));
+    };
+    if broker.epoch != left.epoch {
+        // A process of it has registered meanwhile: that comes after this.
+        return Ok(Decision::only(done()));
+    }
+    let mut records = Vec::new();
+    let (rest, next) = match left.phase {
+        Phase::Count(count) => {
+            let rest = leaders::abandon(view, id, left.at, &mut records);
+            let count = count + records.len();
+            records.clear();
+            // One more strikes it off.
+            if count >= RECORDS_PER_OPERATION_MAX {
+                return Err(too_large());
+            }
+            left.phase = Phase::Count(count);
+            (rest, Phase::Leave)
+        }
+        Phase::Leave => {
+            let rest = leaders::abandon(view, id, left.at, &mut records);
+            (rest, Phase::Rest)
+        }
+        Phase::Rest => match leaders::leave_in_sync(view, id, left.at, &mut records) {
+            None => return Ok(struck_off(soft, broker, records)),
+            rest => (rest, Phase::Rest),
+        },
+    };
+    if rest.is_none() {
+        left.phase = next;
+    }
+    left.at = rest.unwrap_or_default();
+    Ok(Decision::unfinished(records, done(), left))
+}
+
+fn struck_off(soft: &mut Soft, broker: &Broker, mut records: Vec<VersionedRecord>) -> Decision {
+    let id = broker.id;
     let record = UnregisterBrokerRecord {
         broker_id: id.0,
         broker_epoch: broker.epoch.0,
         ..UnregisterBrokerRecord::default()
     };
     records.push(Record::UnregisterBroker(record).at(0));
-    bounded(&records)?;
     tracing::info!("broker {id} is unregistered");
     soft.brokers.remove(id);
-    let reply = Reply::UnregisterBroker(UnregisterBrokerResponse::default());
-    Ok(Decision::loose(records, reply))
+    Decision::loose(records, done())
+}
+
+fn done() -> Reply {
+    Reply::UnregisterBroker(UnregisterBrokerResponse::default())
+}
+
+fn not_registered(id: NodeId) -> ApiError {
+    ApiError::new(
+        ErrorCode::BrokerIdNotRegistered,
+        format!("Broker ID {id} is not currently registered"),
+    )
 }
 
 /// The controller's registration goes. Whether it is a voter does not matter.
@@ -162,8 +248,11 @@ mod tests {
         };
         let most = RECORDS_PER_OPERATION_MAX;
         world.topic("t", Uuid::from_u128(0x70), vec![partition.clone(); most]);
-        let refused = world.ask(0, ask_broker(2)).unwrap_err();
-        assert_eq!(refused.code, ErrorCode::PolicyViolation);
+        let before = world.image.clone();
+        let (steps, answer) = world.steps_of(0, ask_broker(2));
+        assert_eq!(answer.unwrap_err().code, ErrorCode::PolicyViolation);
+        assert_eq!(steps.len(), most / leaders::SLICE);
+        assert!(world.image == before, "nothing is written");
     }
 
     #[test]

@@ -233,6 +233,14 @@ impl Image {
         all.into_iter()
     }
 
+    /// The configured resources of one type, in order of their names.
+    pub fn configs_of(&self, kind: i8) -> impl Iterator<Item = (&str, &ConfigMap)> {
+        let all = self.configs.iter().filter(|(it, ..)| *it == kind);
+        let mut found: Vec<_> = all.map(|(_, name, map)| (name, map)).collect();
+        found.sort_unstable_by_key(|(name, _)| *name);
+        found.into_iter()
+    }
+
     /// All client quotas.
     #[must_use]
     pub const fn quotas(&self) -> &OrderedMap<QuotaEntity, QuotaValues> {

@@ -24,6 +24,14 @@ pub struct Place {
     index: i32,
 }
 
+impl Place {
+    /// Behind every partition that there is.
+    pub const END: Self = Self {
+        slot: usize::MAX,
+        index: 0,
+    };
+}
+
 /// Where a walk over all partitions goes on. It stays good while the image changes: partitions that
 /// come meanwhile may be left out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -96,10 +104,7 @@ impl Image {
         from: Place,
     ) -> impl Iterator<Item = (Place, Found<'_>)> {
         let marked = self.lists_with(broker);
-        let places = self.topics.slot_range();
-        let from = from.slot.min(places.end);
-        let around = (from..places.end).chain(0..from);
-        self.scan_slots(around, move |row| marked[row.isr as usize])
+        self.scan_around(from, move |row| marked[row.isr as usize])
     }
 
     /// The partitions without a leader, from a place on to the end, of which a replica is on one
@@ -112,18 +117,34 @@ impl Image {
     ) -> impl Iterator<Item = (Place, Found<'_>)> {
         let lists = &self.topics.pools.lists;
         let marked = lists.mark(|list| list.iter().any(|id| brokers(NodeId(*id))));
-        let slots = from.slot..self.topics.slot_range().end;
-        let found = self.scan_slots(slots, move |row| {
+        self.scan_from(from, move |row| {
             row.leader == NodeId::NONE.0 && marked[row.replicas as usize]
-        });
-        found.skip_while(move |(at, _)| at.slot == from.slot && at.index < from.index)
+        })
     }
 
     /// The partitions with `broker` among their eligible leader replicas.
     pub fn partitions_with_elr_member(&self, broker: NodeId) -> impl Iterator<Item = Found<'_>> {
-        let lists = self.lists_with(broker);
-        let marked = self.topics.pools.rare.mark(|rare| lists[rare.elr as usize]);
+        let marked = self.rare_with_eligible(broker);
         self.scan(move |row| marked[row.rare as usize])
+    }
+
+    /// The partitions with `broker` in their ISR or among their eligible leader replicas, from a
+    /// place on and around to it; see [`Self::partitions_with_isr_member_around`].
+    pub fn partitions_with_member_around(
+        &self,
+        broker: NodeId,
+        from: Place,
+    ) -> impl Iterator<Item = (Place, Found<'_>)> {
+        self.scan_around(from, self.is_member(broker))
+    }
+
+    /// The same from a place on to the end, each with its own place.
+    pub fn partitions_with_member_from(
+        &self,
+        broker: NodeId,
+        from: Place,
+    ) -> impl Iterator<Item = (Place, Found<'_>)> {
+        self.scan_from(from, self.is_member(broker))
     }
 
     /// The partitions that `broker` leads.
@@ -145,24 +166,36 @@ impl Image {
         self.scan(move |row| row.leader == NodeId::NONE.0 && marked[row.replicas as usize])
     }
 
-    /// The partitions whose replica on `broker` is in one of `directories`.
-    pub fn partitions_in_directories(
+    /// The partitions whose replica on `broker` is in one of `directories`, from a place on to the
+    /// end, each with its own place.
+    pub fn partitions_in_directories_from(
         &self,
         broker: NodeId,
         directories: &[Uuid],
-    ) -> impl Iterator<Item = Found<'_>> {
+        from: Place,
+    ) -> impl Iterator<Item = (Place, Found<'_>)> {
         let pools = &self.topics.pools;
         let lists = self.lists_with(broker);
         let wanted: BTreeSet<Uuid> = directories.iter().copied().collect();
         let marked = pools
             .directories
             .mark(|list| list.iter().any(|id| wanted.contains(id)));
-        self.scan(move |row| lists[row.replicas as usize] && marked[row.directories as usize])
-            .filter(move |(_, _, partition)| {
-                partition
-                    .directory_of(broker.0)
-                    .is_some_and(|id| wanted.contains(&id))
-            })
+        let found = self.scan_from(from, move |row| {
+            lists[row.replicas as usize] && marked[row.directories as usize]
+        });
+        found.filter(lies_in(broker, directories))
+    }
+
+    /// Those of them with `broker` in their ISR, from a place on and around to it; see
+    /// [`Self::partitions_with_isr_member_around`].
+    pub fn partitions_in_sync_in_directories_around(
+        &self,
+        broker: NodeId,
+        directories: &[Uuid],
+        from: Place,
+    ) -> impl Iterator<Item = (Place, Found<'_>)> {
+        self.partitions_with_isr_member_around(broker, from)
+            .filter(lies_in(broker, directories))
     }
 
     /// The partitions that a reassignment is moving.
@@ -192,6 +225,37 @@ impl Image {
             .pools
             .lists
             .mark(|list| list.contains(&broker.0))
+    }
+
+    /// For every id of rare fields, whether `broker` is eligible in them.
+    fn rare_with_eligible(&self, broker: NodeId) -> Vec<bool> {
+        let lists = self.lists_with(broker);
+        self.topics.pools.rare.mark(|rare| lists[rare.elr as usize])
+    }
+
+    fn is_member(&self, broker: NodeId) -> impl Fn(&PartitionRow) -> bool + use<> {
+        let (lists, rare) = (self.lists_with(broker), self.rare_with_eligible(broker));
+        move |row| lists[row.isr as usize] || rare[row.rare as usize]
+    }
+
+    fn scan_around<'a>(
+        &'a self,
+        from: Place,
+        wanted: impl Fn(&PartitionRow) -> bool + 'a,
+    ) -> impl Iterator<Item = (Place, Found<'a>)> {
+        let places = self.topics.slot_range();
+        let from = from.slot.min(places.end);
+        self.scan_slots((from..places.end).chain(0..from), wanted)
+    }
+
+    fn scan_from<'a>(
+        &'a self,
+        from: Place,
+        wanted: impl Fn(&PartitionRow) -> bool + 'a,
+    ) -> impl Iterator<Item = (Place, Found<'a>)> {
+        let slots = from.slot..self.topics.slot_range().end;
+        let found = self.scan_slots(slots, wanted);
+        found.skip_while(move |(at, _)| at.slot == from.slot && at.index < from.index)
     }
 
     fn scan_slots<'a>(
@@ -225,6 +289,18 @@ impl Image {
                 let topic = TopicRef { topic, pools };
                 (topic, id, Partition { row, pools })
             })
+    }
+}
+
+/// Does the replica on `broker` lie in one of `directories`?
+fn lies_in(
+    broker: NodeId,
+    directories: &[Uuid],
+) -> impl FnMut(&(Place, Found<'_>)) -> bool + use<> {
+    let wanted: BTreeSet<Uuid> = directories.iter().copied().collect();
+    move |(_, (_, _, partition))| {
+        let directory = partition.directory_of(broker.0);
+        directory.is_some_and(|id| wanted.contains(&id))
     }
 }
 

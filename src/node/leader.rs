@@ -1,5 +1,6 @@
 //! Leading: activation, requests, periodic work, and letting go.
 
+use crate::controller::works::{self, Step};
 use crate::controller::{
     self, Context, Decision, KraftUpgrade, RECORDS_PER_OPERATION_MAX, Request, Soft, View,
 };
@@ -60,13 +61,15 @@ impl Node {
 
     /// Raft says that this node leads no more.
     pub(super) fn deposed(&mut self, effects: &mut Vec<Effect>) {
-        if matches!(self.leading, Leading::Active { .. }) {
+        let mut refused = self.deferred.drain();
+        if let Leading::Active { soft, .. } = &mut self.leading {
+            refused.extend(soft.works.drain());
             self.forks.clear();
             self.working = self.committed.clone();
         }
         self.leading = Leading::No;
         self.refuse_readings(effects);
-        for ticket in self.deferred.drain() {
+        for ticket in refused {
             let answer = Answer::Controller(Err(self.not_controller()));
             effects.push(Effect::Reply { ticket, answer });
         }
@@ -88,9 +91,23 @@ impl Node {
                 let answer = Answer::Controller(Err(error));
                 return effects.push(Effect::Reply { ticket, answer });
             }
-            None => self.decide(now, asked, request, effects),
+            None => match self.decide(now, asked, request, effects).transpose() {
+                Some(decided) => decided,
+                // There is work left; the answer comes with the last of it.
+                None => return,
+            },
         };
-        // A reply, or a refusal, was computed on all that is appended and waits for it.
+        self.answer(ticket, decided, effects);
+    }
+
+    /// Answers a request. What was decided, a refusal too, was computed on all that is appended,
+    /// and waits for it.
+    fn answer(
+        &mut self,
+        ticket: Ticket,
+        decided: Result<controller::Reply, ApiError>,
+        effects: &mut Vec<Effect>,
+    ) {
         let lost = matches!(&decided, Err(error) if error.code == ErrorCode::NotController);
         match self.forks.pending() {
             Some(end) if !lost => self.deferred.push(end, ticket, decided),
@@ -137,19 +154,21 @@ impl Node {
         })
     }
 
-    /// Decides and appends.
+    /// Decides and appends. No reply when there is work left for later steps.
     pub(super) fn decide(
         &mut self,
         now: Now,
         asked: Asked,
         request: Request,
         effects: &mut Vec<Effect>,
-    ) -> Result<controller::Reply, ApiError> {
+    ) -> Result<Option<controller::Reply>, ApiError> {
+        let ticket = asked.ticket;
         let Decision {
             records,
             reply,
             atomic,
             kraft_version,
+            unfinished,
         } = self.with_soft(now, |view, soft| {
             controller::decide(view, soft, asked.version, &asked.context, request)
         })?;
@@ -159,14 +178,23 @@ impl Node {
         }) = kraft_version
         {
             if let Err(reason) = self.raft.check_kraft_version(level) {
-                return Ok(controller::features::refused(&reason));
+                return Ok(Some(controller::features::refused(&reason)));
             }
             if !validate_only {
                 self.drive(now, Input::UpgradeKraftVersion(level), effects);
             }
         }
         self.append(now, records, atomic, effects)?;
-        Ok(reply)
+        let Some(left) = unfinished else {
+            return Ok(Some(reply));
+        };
+        if self.with_soft(now, |_, soft| soft.works.add(ticket, left)) {
+            return Ok(None);
+        }
+        Err(ApiError::new(
+            ErrorCode::RequestTimedOut,
+            "Too many requests that take several steps are under way.",
+        ))
     }
 
     /// Runs a rule on the working image and the soft state.
@@ -200,9 +228,27 @@ impl Node {
         if !self.may_act() || controller::periodic::next_due(soft) > now.instant {
             return;
         }
+        if self.with_soft(now, |_, soft| soft.works.take_turn()) {
+            return self.go_on(now, effects);
+        }
         let records = self.with_soft(now, controller::periodic::run);
         if let Err(error) = self.append(now, records, false, effects) {
             tracing::error!("periodic work was not written: {error:?}");
+        }
+    }
+
+    /// One step of a request that has work left.
+    fn go_on(&mut self, now: Now, effects: &mut Vec<Effect>) {
+        let Some(Step { records, answer }) = self.with_soft(now, works::step) else {
+            return;
+        };
+        let appended = self.append(now, records, false, effects);
+        match answer {
+            Some((ticket, decided)) => {
+                self.answer(ticket, appended.and(decided), effects);
+            }
+            None if appended.is_err() => tracing::error!("a step was not written: {appended:?}"),
+            None => {}
         }
     }
 

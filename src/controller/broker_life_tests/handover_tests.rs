@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::controller::Soft;
-use crate::controller::leaders::SLICE;
+use crate::controller::leaders::{self, Cause, SLICE};
 use crate::image::Image;
 use crate::records::PartitionChangeRecord;
 use crate::types::Now;
@@ -96,9 +96,16 @@ fn a_large_broker_is_fenced_in_slices_and_its_registration_changes_last() {
 #[test]
 fn slices_end_where_one_step_would() {
     let mut at_once = large();
-    at_once.now_ms += 9_001;
-    let decision = at_once.register(1, 0xb, -2).unwrap();
-    assert!(decision.records.len() > TOPICS * SLICE / 2);
+    let records = at_once.rule(|view, _| {
+        let mut records = Vec::new();
+        let members = view.image.partitions_with_isr_member(NodeId(1));
+        leaders::update(view, Cause::Leaves(NodeId(1)), members, &mut records);
+        records
+    });
+    assert_eq!(records.len(), TOPICS * SLICE / 2);
+    for record in &records {
+        at_once.replay(record);
+    }
     let mut sliced = large();
     sliced.silence_1();
     sliced.steps();
@@ -162,7 +169,10 @@ fn a_new_incarnation_amid_fencing_is_let_alone() {
     let mut world = large();
     world.silence_1();
     assert_eq!(world.next_step().len(), SLICE);
-    world.register(1, 0xb, -2).unwrap();
+    let request = Request::BrokerRegistration(world.registration(1, 0xb, -2));
+    let (steps, answer) = world.steps_of(4, request);
+    answer.unwrap();
+    assert_eq!(steps, [SLICE, SLICE / 2 + 1]);
     assert_eq!(world.memberships(1), 0);
     assert!(world.steps().is_empty());
     assert_eq!(told(&world.beat(1, |_| {}).unwrap()), (true, false, false));
@@ -310,4 +320,77 @@ fn a_broker_that_comes_has_leaderless_partitions_forget_their_eligible_ones_led_
         shorts(&decision),
         ["change v0 of 3, unfenced", "p0, elr []"]
     );
+}
+
+/// The large cluster; broker 1 has a second directory with nothing in it.
+fn with_two_directories() -> World {
+    let mut world = large();
+    world.change(1, |it| it.log_dirs = vec![dir(1), dir(11)]);
+    world.beats(&[1, 2, 3]);
+    world
+}
+
+#[test]
+fn a_large_directory_is_lost_in_slices_and_the_registration_changes_last() {
+    let mut world = with_two_directories();
+    let offline = |it: &mut BrokerHeartbeatRequest| it.offline_log_dirs = vec![dir(1)];
+    let decision = world.beat(1, offline).unwrap();
+    assert_eq!(decision.records.len(), SLICE);
+    assert_eq!(told(&decision), (true, false, false));
+    let directories = |world: &World| world.image.broker(NodeId(1)).unwrap().directories.len();
+    assert_eq!((world.next_step().len(), directories(&world)), (SLICE, 2));
+    assert_eq!(world.steps(), [SLICE / 2, 1]);
+    assert_eq!((world.memberships(1), directories(&world)), (0, 1));
+    assert!(world.beat(1, offline).unwrap().records.is_empty());
+}
+
+#[test]
+fn who_comes_back_into_a_lost_directory_behind_a_slice_leaves_it_after_all() {
+    let mut world = with_two_directories();
+    let offline = |it: &mut BrokerHeartbeatRequest| it.offline_log_dirs = vec![dir(1)];
+    let change = world.beat(1, offline).unwrap().records.remove(0);
+    let Record::PartitionChange(change) = change.record else {
+        panic!("leaders move first");
+    };
+    let back = PartitionChangeRecord {
+        isr: Some(vec![2, 1]),
+        leader: 1,
+        ..change
+    };
+    world.replay(&Record::PartitionChange(back).at(2));
+    assert_eq!(world.steps(), [SLICE, SLICE / 2, 2]);
+    assert_eq!(world.memberships(1), 0);
+}
+
+#[test]
+fn a_controller_that_takes_over_amid_a_lost_directory_is_told_of_it_again() {
+    let mut world = with_two_directories();
+    let offline = |it: &mut BrokerHeartbeatRequest| it.offline_log_dirs = vec![dir(1)];
+    world.beat(1, offline).unwrap();
+    world.soft = Soft::new(&world.settings, &world.image, Now::default(), 2);
+    assert!(world.steps().is_empty());
+    world.beat(1, offline).unwrap();
+    world.steps();
+    assert_eq!(world.memberships(1), 0);
+    assert_eq!(
+        world.image.broker(NodeId(1)).unwrap().directories,
+        [dir(11)]
+    );
+}
+
+/// Without eligible leader replicas they stay in sync for as long as their broker is away, and were
+/// worked out anew in every last step.
+#[test]
+fn those_that_nobody_else_can_lead_keep_their_last_in_sync() {
+    let mut world = World::at_level(20);
+    world.broker(1, &[dir(1)]);
+    world.broker(2, &[dir(2)]);
+    world.topic("t", Uuid::from_u128(0x70), vec![on(&[1]); SLICE + 1]);
+    world.beats(&[1, 2]);
+    let fence = |it: &mut BrokerHeartbeatRequest| it.want_fence = true;
+    assert_eq!(world.beat(1, fence).unwrap().records.len(), SLICE);
+    assert_eq!(world.steps(), [2]);
+    assert!(world.is_fenced(1));
+    assert_eq!(world.memberships(1), SLICE + 1);
+    assert_eq!(world.led_by(NodeId::NONE.0), SLICE + 1);
 }

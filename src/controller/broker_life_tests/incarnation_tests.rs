@@ -25,8 +25,8 @@ fn a_new_incarnation_without_proof_of_a_clean_end_is_not_eligible_either() {
         shorts(&decision),
         [
             "p0, isr [2], leader 2".to_owned(),
-            "p2, isr [], leader -1, last [1]".to_owned(),
             "p1, elr []".to_owned(),
+            "p2, isr [], leader -1, last [1]".to_owned(),
             // The epoch is the offset of the first record of the decision, as in Java.
             format!("register 1 epoch {epoch} fenced"),
         ]

@@ -305,8 +305,11 @@ fn scans_find_partitions_by_broker_and_directory() {
     let preferred = image.partitions_not_led_by_preferred();
     assert_eq!(found(preferred.collect()), [0]);
     let directories = [directory];
-    let in_directory = |broker| image.partitions_in_directories(broker, &directories);
-    assert_eq!(found(in_directory(two).collect()), [0]);
-    assert_eq!(found(in_directory(one).collect()), [0; 0]);
+    let in_directory = |broker| {
+        let there = image.partitions_in_directories_from(broker, &directories, Place::default());
+        there.map(|(_, found)| found).collect()
+    };
+    assert_eq!(found(in_directory(two)), [0]);
+    assert_eq!(found(in_directory(one)), [0; 0]);
     assert_eq!((image.leader_count(one), image.leader_count(two)), (1, 0));
 }

@@ -120,21 +120,58 @@ fn a_broker_with_hundreds_of_partitions_shuts_down_in_two_heartbeats() {
     assert_eq!(bench.halted, None);
 }
 
-#[test]
-fn what_one_batch_cannot_hold_is_written_in_several_and_answered_after_the_last() {
+/// A new process of broker 2, which led 18,000 partitions, registers.
+fn large_registration() -> (Bench, Ticket) {
     let (mut bench, _) = Bench::with_broker();
     bench.create("a", 9_000);
     bench.create("b", 9_000);
-    let batches = bench.log.len();
     // Its session is over, but nobody has looked yet.
     bench.ms += 9_001;
     let again = bench.register(2, 0xc);
-    assert!(bench.complete_one());
-    assert!(!bench.replies.contains_key(&again));
     bench.settle();
-    bench.epoch_of_registration(again);
+    (bench, again)
+}
+
+#[test]
+fn what_one_step_cannot_do_is_done_in_several_and_answered_after_the_last() {
+    let (mut bench, again) = large_registration();
+    let batches = bench.log.len();
+    let epoch = bench.published.image.broker(NodeId(2)).unwrap().epoch;
+    while !bench.replies.contains_key(&again) {
+        assert_eq!(
+            bench.published.image.broker(NodeId(2)).unwrap().epoch,
+            epoch
+        );
+        assert!(bench.node.next_wakeup() <= Instant(bench.ms));
+        bench.step(Event::WakeUp);
+        bench.settle();
+    }
+    let registered = bench.epoch_of_registration(again);
+    let broker = bench.published.image.broker(NodeId(2)).unwrap();
+    assert_eq!(broker.epoch.0, registered);
     assert_eq!(bench.leaderless(), 18_000);
-    assert_eq!(bench.batches_since(batches), [10_000, 8_001]);
+    let sizes = bench.batches_since(batches);
+    assert!(sizes.iter().all(|size| *size <= 2_001), "{sizes:?}");
+}
+
+#[test]
+fn lost_leadership_fails_a_request_that_has_work_left() {
+    let (mut bench, again) = large_registration();
+    assert!(!bench.replies.contains_key(&again));
+    bench.depose();
+    let error = bench.reply(again).as_ref().unwrap_err();
+    assert_eq!(error.code, ErrorCode::NotController);
+    assert_eq!(bench.leaderless(), 2_000);
+    for _ in 0..100 {
+        if !bench.published.active {
+            bench.pass(100);
+        }
+    }
+    assert!(bench.published.active);
+    bench.pass(100);
+    assert_eq!(bench.leaderless(), 0, "what it is in sync of, it may lead");
+    bench.pass(11_000);
+    assert_eq!(bench.leaderless(), 18_000, "whoever leads next fences it");
 }
 
 #[test]

@@ -1,0 +1,126 @@
+//! Requests of which one step does not do it all: their answers wait until the last step.
+//!
+//! The first step is the decision of the request itself. If that leaves work, the decision says so,
+//! and the request waits here for its turns. A step is decided on the image as it is then. What a
+//! request may find changed between two steps, its rule has to say; so has it to see that what is
+//! written before an end which never comes does no harm: the reference writes such decisions in
+//! batches of which some may be lost, too. Whoever loses the leadership forgets the rest, and the
+//! client is told to ask another.
+
+use std::collections::VecDeque;
+
+use super::elect_leaders::{self, Electing};
+use super::register_broker::{self, Registering};
+use super::unregister::{self, Unregistering};
+use super::{Reply, Soft, View};
+use crate::records::VersionedRecord;
+use crate::types::{ApiError, Ticket};
+
+/// What is left of a request.
+#[derive(Clone, Debug)]
+pub struct Work(Kind);
+
+#[derive(Clone, Debug)]
+enum Kind {
+    Elect(Electing),
+    Register(Box<Registering>),
+    Unregister(Unregistering),
+}
+
+impl From<Electing> for Work {
+    fn from(left: Electing) -> Self {
+        Self(Kind::Elect(left))
+    }
+}
+
+impl From<Registering> for Work {
+    fn from(left: Registering) -> Self {
+        Self(Kind::Register(Box::new(left)))
+    }
+}
+
+impl From<Unregistering> for Work {
+    fn from(left: Unregistering) -> Self {
+        Self(Kind::Unregister(left))
+    }
+}
+
+/// Requests that have work left, in order of their turns.
+#[derive(Clone, Debug, Default)]
+pub struct Works {
+    queue: VecDeque<(Ticket, Work)>,
+    /// Other periodic work had the last turn.
+    next: bool,
+}
+
+impl Works {
+    /// Most requests that wait at once.
+    pub const COUNT_MAX: usize = 64;
+    /// Most of them that gather an answer about all partitions.
+    const ELECTIONS_MAX: usize = 4;
+
+    /// True when there is work.
+    #[must_use]
+    pub(super) fn pending(&self) -> bool {
+        !self.queue.is_empty()
+    }
+
+    /// Puts a request into the queue, unless that is full.
+    #[must_use]
+    pub fn add(&mut self, ticket: Ticket, work: Work) -> bool {
+        let is_election = |work: &Work| matches!(work.0, Kind::Elect(_));
+        let elections = self.queue.iter().filter(|(_, it)| is_election(it)).count();
+        let room = self.queue.len() < Self::COUNT_MAX
+            && (!is_election(&work) || elections < Self::ELECTIONS_MAX);
+        if room {
+            self.queue.push_back((ticket, work));
+        }
+        room
+    }
+
+    /// Every second turn, as long as there is work.
+    #[must_use]
+    pub fn take_turn(&mut self) -> bool {
+        self.next = self.pending() && !self.next;
+        self.next
+    }
+
+    /// The requests that wait; they are forgotten.
+    pub fn drain(&mut self) -> impl Iterator<Item = Ticket> {
+        self.queue.drain(..).map(|(ticket, _)| ticket)
+    }
+}
+
+/// What one step came to.
+#[derive(Debug)]
+pub struct Step {
+    /// Records to append; some may be written without the others.
+    pub records: Vec<VersionedRecord>,
+    /// Who gets which answer once they are committed; none while there is work left.
+    pub answer: Option<(Ticket, Result<Reply, ApiError>)>,
+}
+
+/// One step of the first request; if there is still work left, it waits for its next turn.
+pub fn step(view: &View<'_>, soft: &mut Soft) -> Option<Step> {
+    let (ticket, work) = soft.works.queue.pop_front()?;
+    let decided = match work.0 {
+        Kind::Elect(left) => elect_leaders::go_on(view, left),
+        Kind::Register(left) => register_broker::go_on(view, soft, *left),
+        Kind::Unregister(left) => unregister::go_on(view, soft, left),
+    };
+    let (records, answer) = match decided {
+        Ok(decision) => match decision.unfinished {
+            Some(left) => {
+                soft.works.queue.push_back((ticket, left));
+                (decision.records, None)
+            }
+            None => (decision.records, Some(Ok(decision.reply))),
+        },
+        Err(error) => (Vec::new(), Some(Err(error))),
+    };
+    let answer = answer.map(|answer| (ticket, answer));
+    Some(Step { records, answer })
+}
+
+#[cfg(test)]
+mod tests;
