@@ -104,15 +104,18 @@ impl<'a> Many<'a> {
             _ => self.cluster.of_topic(self.image, self.settings, topic),
         };
         *known = Some((topic.id(), topic_rules));
-        let acceptable = |broker: i32| {
-            let active = self.leaves != Some(broker)
-                && (self.comes == Some(broker) || self.rules.is_active(broker));
-            self.rules
-                .can_lead(broker, active, old.directory_of(broker))
-        };
-        if self.stays(old, &acceptable) {
+        if self.stays(old, topic_rules.election) {
             return None;
         }
+        self.worked_out((topic, id, old), topic_rules)
+    }
+
+    fn worked_out(
+        &self,
+        (topic, id, old): Found<'a>,
+        topic_rules: TopicRules,
+    ) -> Option<VersionedRecord> {
+        let acceptable = |broker: i32| self.acceptable(old, broker);
         let isr = old.isr().iter().copied();
         let isr = isr.filter(|&member| self.leaves != Some(member)).collect();
         let min_isr = topic_rules.min_isr;
@@ -125,18 +128,28 @@ impl<'a> Many<'a> {
         change.record()
     }
 
+    /// May `broker` lead this partition?
+    fn acceptable(&self, old: Partition<'_>, broker: i32) -> bool {
+        let active = self.leaves != Some(broker)
+            && (self.comes == Some(broker) || self.rules.is_active(broker));
+        self.rules
+            .can_lead(broker, active, old.directory_of(broker))
+    }
+
     /// True when it is known without working it out that nothing changes: without eligible leader
     /// replicas the last in sync stays so when it is away, and of those there may be very many.
-    fn stays(&self, old: Partition<'_>, acceptable: &dyn Fn(i32) -> bool) -> bool {
+    /// Whoever else lives is not in sync, and only an unclean election takes it.
+    fn stays(&self, old: Partition<'_>, election: Election) -> bool {
         let keeps_isr = || match old.isr() {
             [only] => self.leaves == Some(*only),
             _ => false,
         };
+        let nobody = || !old.replicas().iter().any(|id| self.acceptable(old, *id));
         old.leader() == NO_LEADER
             && !self.rules.elr_enabled
             && old.is_plain()
             && keeps_isr()
-            && !old.replicas().iter().any(|id| acceptable(*id))
+            && (election != Election::Unclean || nobody())
     }
 }
 
@@ -268,7 +281,8 @@ pub(super) fn abandon(
     update_slice(view, Cause::Leaves(id), members, LOOKS, records)
 }
 
-/// The broker leaves every in-sync set, a slice in each step; `None` when it is in none any more.
+/// The broker leaves every in-sync set, a slice in each step; `None` when no more than this slice
+/// was left. Without eligible leader replicas it stays in those sets that it is the last of.
 pub(super) fn leave_in_sync(
     view: &View<'_>,
     id: NodeId,
@@ -297,3 +311,6 @@ pub(super) fn registration_change(
         record: Record::BrokerRegistrationChange(record),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -41,8 +41,9 @@ pub(super) fn broker(
 
 /// A broker that is being unregistered: it leaves in-sync sets, a slice in each step, and its
 /// registration goes last. While it lives, leaders may take it back, but not as fast; the last step
-/// finds no more than a slice, and it is in none after that. If there never is a last step, a
-/// broker lives on that was slow for a moment.
+/// finds no more than a slice. After that it is in none, or without eligible leader replicas only
+/// in those that it is the last of. If there never is a last step, a broker lives on that was slow
+/// for a moment.
 #[derive(Clone, Debug)]
 pub(super) struct Unregistering {
     id: NodeId,

@@ -24,14 +24,6 @@ pub struct Place {
     index: i32,
 }
 
-impl Place {
-    /// Behind every partition that there is.
-    pub const END: Self = Self {
-        slot: usize::MAX,
-        index: 0,
-    };
-}
-
 /// Where a walk over all partitions goes on. It stays good while the image changes: partitions that
 /// come meanwhile may be left out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

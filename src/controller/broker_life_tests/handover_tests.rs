@@ -382,15 +382,21 @@ fn a_controller_that_takes_over_amid_a_lost_directory_is_told_of_it_again() {
 /// worked out anew in every last step.
 #[test]
 fn those_that_nobody_else_can_lead_keep_their_last_in_sync() {
-    let mut world = World::at_level(20);
-    world.broker(1, &[dir(1)]);
-    world.broker(2, &[dir(2)]);
-    world.topic("t", Uuid::from_u128(0x70), vec![on(&[1]); SLICE + 1]);
-    world.beats(&[1, 2]);
-    let fence = |it: &mut BrokerHeartbeatRequest| it.want_fence = true;
-    assert_eq!(world.beat(1, fence).unwrap().records.len(), SLICE);
-    assert_eq!(world.steps(), [2]);
-    assert!(world.is_fenced(1));
-    assert_eq!(world.memberships(1), SLICE + 1);
-    assert_eq!(world.led_by(NodeId::NONE.0), SLICE + 1);
+    let behind = PartitionRecord {
+        isr: vec![1],
+        ..on(&[1, 2])
+    };
+    for partition in [on(&[1]), behind] {
+        let mut world = World::at_level(20);
+        world.broker(1, &[dir(1)]);
+        world.broker(2, &[dir(2)]);
+        world.topic("t", Uuid::from_u128(0x70), vec![partition; SLICE + 1]);
+        world.beats(&[1, 2]);
+        let fence = |it: &mut BrokerHeartbeatRequest| it.want_fence = true;
+        assert_eq!(world.beat(1, fence).unwrap().records.len(), SLICE);
+        assert_eq!(world.steps(), [2]);
+        assert!(world.is_fenced(1));
+        assert_eq!(world.memberships(1), SLICE + 1);
+        assert_eq!(world.led_by(NodeId::NONE.0), SLICE + 1);
+    }
 }

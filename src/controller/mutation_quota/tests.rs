@@ -162,7 +162,7 @@ fn buckets_are_bounded_in_bytes_however_long_names_are() {
 }
 
 #[test]
-fn kinds_of_quotas_are_counted_again_only_where_quotas_changed() {
+fn kinds_of_quotas_are_right_when_quotas_come_and_go_and_few_others_are_beside_them() {
     let mut world = World::at_level(33);
     for at in 0..1_000 {
         set(&mut world, [&format!("user-{at:04}"), "-"], Some(1.0));

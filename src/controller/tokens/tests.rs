@@ -226,7 +226,7 @@ fn who_may_ask_is_told_by_the_protocol_of_its_own_listener() {
 }
 
 #[test]
-fn many_owners_may_be_asked_for_where_there_are_many_tokens() {
+fn the_last_of_very_many_owners_is_shown_its_tokens() {
     let mut world = world();
     for name in ["carol", "alice"] {
         ask_as(&mut world, name);
