@@ -37,6 +37,20 @@ const ALLOWED: &[(&str, &str)] = &[
     // Java's controller advertises it and has no handler for it.
     ("DescribeUserScramCredentials", "describe one user"),
     ("DescribeUserScramCredentials", "describe all users"),
+    // The loggers of a process are its own, and their list is told to those who miss one.
+    ("DescribeConfigs", "all loggers"),
+    ("IncrementalAlterConfigs", "set an unknown logger"),
+    (
+        "IncrementalAlterConfigs",
+        "set an unknown logger to an unknown level",
+    ),
+    ("IncrementalAlterConfigs", "set a logger of no name"),
+    ("IncrementalAlterConfigs", "delete an unknown logger"),
+    ("IncrementalAlterConfigs", "a good and a bad one"),
+    ("IncrementalAlterConfigs", "set ROOT"),
+    ("IncrementalAlterConfigs", "delete ROOT"),
+    // Java's controller meets an error of its own.
+    ("IncrementalAlterConfigs", "a logger set without a value"),
     // Documentation texts are Kafka's own.
     ("DescribeConfigs", "topic, one key, documented"),
 ];
@@ -172,6 +186,12 @@ fn requests_for_quotas_and_users_are_answered_as_javas_controller_answers() {
 fn requests_about_access_control_entries_are_answered_as_javas_controller_answers() {
     compare("acls.tsv");
     compare("acls-without-authorizer.tsv");
+}
+
+#[test]
+fn requests_about_loggers_are_answered_as_javas_controller_answers() {
+    compare("loggers.tsv");
+    compare("loggers-denied.tsv");
 }
 
 #[test]

@@ -16,6 +16,7 @@ mod ladder;
 mod levels;
 mod life;
 mod live;
+mod loggers;
 mod normal;
 mod odd_logs;
 mod quorum;

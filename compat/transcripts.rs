@@ -90,6 +90,84 @@ const ACL_COMMANDS: [(&str, &str); 19] = [
     (ACLS, "--bootstrap-controller CONTROLLER --list"),
 ];
 
+/// Levels of loggers are changed; see [`COMMANDS`].
+const LOGGER_COMMANDS: [(&str, &str); 17] = [
+    (
+        CONFIGS,
+        "--bootstrap-controller CONTROLLER --entity-type broker-loggers --entity-name 1 --alter \
+         --add-config org.apache.kafka.controller.QuorumController=DEBUG",
+    ),
+    (
+        CONFIGS,
+        "--bootstrap-controller CONTROLLER --broker-logger 1 --alter --add-config \
+         root=WARN,org.apache.kafka.controller=ERROR",
+    ),
+    (
+        CONFIGS,
+        "--bootstrap-controller CONTROLLER --broker-logger 1 --alter --add-config root=INFO \
+         --delete-config org.apache.kafka.controller",
+    ),
+    (
+        CONFIGS,
+        "--bootstrap-controller CONTROLLER --broker-logger 1 --alter --add-config root=LOUD",
+    ),
+    (
+        CONFIGS,
+        "--bootstrap-controller CONTROLLER --broker-logger 1 --alter --add-config root=off",
+    ),
+    (
+        CONFIGS,
+        "--bootstrap-controller CONTROLLER --broker-logger 1 --alter --add-config nosuch=DEBUG",
+    ),
+    (
+        CONFIGS,
+        "--bootstrap-controller CONTROLLER --broker-logger 1 --alter --add-config ROOT=DEBUG",
+    ),
+    (
+        CONFIGS,
+        "--bootstrap-controller CONTROLLER --broker-logger 1 --alter --delete-config nosuch,root",
+    ),
+    (
+        CONFIGS,
+        "--bootstrap-controller CONTROLLER --broker-logger 1 --alter --delete-config root",
+    ),
+    (
+        CONFIGS,
+        "--bootstrap-controller CONTROLLER --broker-logger 1 --alter --delete-config \
+         org.apache.kafka.controller.QuorumController",
+    ),
+    (
+        CONFIGS,
+        "--bootstrap-controller CONTROLLER --broker-logger 2 --alter --add-config root=DEBUG",
+    ),
+    (
+        CONFIGS,
+        "--bootstrap-controller CONTROLLER --broker-logger x --alter --add-config root=DEBUG",
+    ),
+    (
+        CONFIGS,
+        "--bootstrap-controller CONTROLLER --entity-type broker-loggers --entity-default --alter \
+         --add-config root=DEBUG",
+    ),
+    (
+        CONFIGS,
+        "--bootstrap-controller CONTROLLER --entity-type broker-loggers --alter --add-config \
+         root=DEBUG",
+    ),
+    (
+        CONFIGS,
+        "--bootstrap-controller CONTROLLER --describe --broker-logger 2",
+    ),
+    (
+        CONFIGS,
+        "--bootstrap-controller CONTROLLER --describe --broker-logger x",
+    ),
+    (
+        CONFIGS,
+        "--bootstrap-server BROKER --broker-logger 2 --alter --add-config root=INFO",
+    ),
+];
+
 /// Differences that are meant, by command; FINDINGS.md has the reasons.
 const ALLOWED: [&str; 0] = [];
 
@@ -318,6 +396,11 @@ const COMMANDS: [(&str, &str); 63] = [
 #[test]
 fn the_tools_say_of_kraftd_what_they_say_of_javas_controller() {
     compare(&COMMANDS, &[], &ALLOWED);
+}
+
+#[test]
+fn the_tools_say_of_kraftds_loggers_what_they_say_of_those_of_javas_controller() {
+    compare(&LOGGER_COMMANDS, &[], &[]);
 }
 
 /// The tool for access control entries, through a broker and straight to the controller.

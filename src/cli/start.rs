@@ -10,9 +10,10 @@ pub(super) fn run(args: &StartArgs) -> ExitCode {
     let Some(file) = &args.file else {
         return super::refuse("no server.properties file is named");
     };
-    if let Err(reason) = logging::start(&args.logs) {
-        return super::refuse(&reason);
-    }
+    let levels = match logging::start(&args.logs) {
+        Ok(levels) => levels,
+        Err(reason) => return super::refuse(&reason),
+    };
     let loaded = match config::load(file, &args.overrides) {
         Ok(loaded) => loaded,
         Err(findings) => {
@@ -28,7 +29,7 @@ pub(super) fn run(args: &StartArgs) -> ExitCode {
     for warning in &loaded.warnings {
         tracing::warn!("{warning}");
     }
-    match runtime::run(&loaded.config, file, args.accept_lost_vote) {
+    match runtime::run(&loaded.config, file, args.accept_lost_vote, levels) {
         Ok(()) => ExitCode::SUCCESS,
         Err(reason) => super::refuse(&reason),
     }

@@ -11,6 +11,7 @@ use super::authorize::Asker;
 use super::configs::describe;
 use super::testing::World;
 use super::{Reply, Request};
+use crate::types::loggers::Loggers;
 use crate::types::{ApiError, Uuid};
 
 /// What is not the same by intent: where Java fails with a null pointer, loses its leadership and
@@ -202,7 +203,8 @@ fn compare(text: &str, least: usize) {
     let mut wrong = Vec::new();
     let rows = rows(text);
     assert!(rows.len() > least);
-    for row in &rows {
+    // Loggers are no metadata and never come as far as here: see `server/log_levels_tests.rs`.
+    for row in rows.iter().filter(|row| row.case != "broker logger") {
         let (request, java) = parsed(row);
         let java = shown(java, row.version);
         let ours = match world.run(row.version, request) {
@@ -258,6 +260,7 @@ fn every_description_is_the_one_that_a_real_controller_gave() {
         match describe::describe(
             &world.image,
             &world.settings,
+            &Loggers::default(),
             Asker::of(&world.context),
             &request,
         ) {

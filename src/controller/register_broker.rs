@@ -26,11 +26,12 @@ pub(super) fn decide(
     version: i16,
     request: BrokerRegistrationRequest,
 ) -> Result<Decision, ApiError> {
-    let at = Place::default();
+    let before = view.image.broker(NodeId(request.broker_id.0));
     let asked = Registering {
         version,
+        before: before.map(|it| it.epoch),
         request,
-        at,
+        at: Place::default(),
     };
     go_on(view, soft, asked)
 }
@@ -41,6 +42,9 @@ pub(super) fn decide(
 #[derive(Clone, Debug)]
 pub(super) struct Registering {
     version: i16,
+    /// Who was registered when it came. A process that has registered since is a newer one, which
+    /// has no session yet: that begins with its first heartbeat.
+    before: Option<BrokerEpoch>,
     request: BrokerRegistrationRequest,
     at: Place,
 }
@@ -53,12 +57,17 @@ pub(super) fn go_on(
 ) -> Result<Decision, ApiError> {
     let Registering {
         version,
+        before,
         request,
         at,
     } = asked;
     let id = NodeId(request.broker_id.0);
     let existing = view.image.broker(id);
     check_identity(view, soft, existing, &request)?;
+    let newer = existing.filter(|it| before != Some(it.epoch));
+    if newer.is_some_and(|it| it.incarnation != request.incarnation_id) {
+        return Err(duplicate());
+    }
     if metadata_version(view.image).directory_assignment() {
         check_directories(view, id, &request)?;
     }
@@ -73,6 +82,7 @@ pub(super) fn go_on(
             let reply = Reply::BrokerRegistration(BrokerRegistrationResponse::default());
             let left = Registering {
                 version,
+                before,
                 request,
                 at,
             };
@@ -102,6 +112,14 @@ pub(super) fn go_on(
 /// Stands for the epoch of a broker that was never registered: equals no `PreviousBrokerEpoch`.
 const NEVER_REGISTERED: i64 = -2;
 
+fn duplicate() -> ApiError {
+    ApiError::new(
+        ErrorCode::DuplicateBrokerRegistration,
+        "Another broker is registered with that broker id. If the broker was recently restarted \
+         this should self-resolve once the heartbeat manager expires the broker's session.",
+    )
+}
+
 fn check_identity(
     view: &View<'_>,
     soft: &Soft,
@@ -125,12 +143,7 @@ fn check_identity(
             .brokers
             .has_session(existing.id, existing.epoch, now, session_ms);
         if alive && existing.incarnation != request.incarnation_id {
-            return Err(ApiError::new(
-                ErrorCode::DuplicateBrokerRegistration,
-                "Another broker is registered with that broker id. If the broker was recently \
-                 restarted this should self-resolve once the heartbeat manager expires the \
-                 broker's session.",
-            ));
+            return Err(duplicate());
         }
     }
     if request.is_migrating_zk_broker {

@@ -12,7 +12,7 @@ use std::collections::VecDeque;
 use super::elect_leaders::{self, Electing};
 use super::register_broker::{self, Registering};
 use super::unregister::{self, Unregistering};
-use super::{Reply, Soft, View};
+use super::{Reply, Request, Soft, View};
 use crate::records::VersionedRecord;
 use crate::types::{ApiError, Ticket};
 
@@ -57,7 +57,7 @@ impl Works {
     /// Most requests that wait at once.
     pub const COUNT_MAX: usize = 64;
     /// Most of them that gather an answer about all partitions.
-    const ELECTIONS_MAX: usize = 4;
+    const ELECTIONS_MAX: usize = 2;
 
     /// True when there is work.
     #[must_use]
@@ -65,17 +65,24 @@ impl Works {
         !self.queue.is_empty()
     }
 
-    /// Puts a request into the queue, unless that is full.
+    /// True unless the request may take several steps and too many such wait already. To be asked
+    /// before its first step, which writes.
     #[must_use]
-    pub fn add(&mut self, ticket: Ticket, work: Work) -> bool {
-        let is_election = |work: &Work| matches!(work.0, Kind::Elect(_));
-        let elections = self.queue.iter().filter(|(_, it)| is_election(it)).count();
-        let room = self.queue.len() < Self::COUNT_MAX
-            && (!is_election(&work) || elections < Self::ELECTIONS_MAX);
-        if room {
-            self.queue.push_back((ticket, work));
+    pub fn has_room(&self, request: &Request) -> bool {
+        let room = self.queue.len() < Self::COUNT_MAX;
+        match request {
+            Request::BrokerRegistration(_) | Request::UnregisterBroker(_) => room,
+            Request::ElectLeaders(body) if body.topic_partitions.is_none() => {
+                let is_election = |(_, it): &&(Ticket, Work)| matches!(it.0, Kind::Elect(_));
+                room && self.queue.iter().filter(is_election).count() < Self::ELECTIONS_MAX
+            }
+            _ => true,
         }
-        room
+    }
+
+    /// Puts a request into the queue for which there [was room](Self::has_room).
+    pub fn add(&mut self, ticket: Ticket, work: Work) {
+        self.queue.push_back((ticket, work));
     }
 
     /// Every second turn, as long as there is work.

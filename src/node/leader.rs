@@ -142,6 +142,8 @@ impl Node {
             ))
         } else if self.deferred.full() {
             Some("Too many replies wait for the disk.".to_owned())
+        } else if !self.with_soft(now, |_, soft| soft.works.has_room(request)) {
+            Some("Too many requests that take several steps are under way.".to_owned())
         } else {
             return None;
         };
@@ -159,6 +161,29 @@ impl Node {
         &mut self,
         now: Now,
         asked: Asked,
+        request: Request,
+        effects: &mut Vec<Effect>,
+    ) -> Result<Option<controller::Reply>, ApiError> {
+        let begin = self.raft.log_end();
+        let decided = self.decide_and_append(now, &asked, request, effects);
+        let (name, who) = (asked.context.request, &asked.context.principal);
+        let end = self.raft.log_end();
+        match &decided {
+            Ok(Some(_)) => {
+                tracing::debug!("{name} of {who}: decided, the log goes from {begin} to {end}");
+            }
+            Ok(None) => {
+                tracing::debug!("{name} of {who}: goes on, the log goes from {begin} to {end}");
+            }
+            Err(error) => tracing::debug!("{name} of {who}: {}", error.code),
+        }
+        decided
+    }
+
+    fn decide_and_append(
+        &mut self,
+        now: Now,
+        asked: &Asked,
         request: Request,
         effects: &mut Vec<Effect>,
     ) -> Result<Option<controller::Reply>, ApiError> {
@@ -188,13 +213,8 @@ impl Node {
         let Some(left) = unfinished else {
             return Ok(Some(reply));
         };
-        if self.with_soft(now, |_, soft| soft.works.add(ticket, left)) {
-            return Ok(None);
-        }
-        Err(ApiError::new(
-            ErrorCode::RequestTimedOut,
-            "Too many requests that take several steps are under way.",
-        ))
+        self.with_soft(now, |_, soft| soft.works.add(ticket, left));
+        Ok(None)
     }
 
     /// Runs a rule on the working image and the soft state.
@@ -232,9 +252,7 @@ impl Node {
             return self.go_on(now, effects);
         }
         let records = self.with_soft(now, controller::periodic::run);
-        if let Err(error) = self.append(now, records, false, effects) {
-            tracing::error!("periodic work was not written: {error:?}");
-        }
+        note_unwritten("periodic work", self.append(now, records, false, effects));
     }
 
     /// One step of a request that has work left.
@@ -245,10 +263,15 @@ impl Node {
         let appended = self.append(now, records, false, effects);
         match answer {
             Some((ticket, decided)) => {
-                self.answer(ticket, appended.and(decided), effects);
+                let decided = appended.and(decided);
+                let end = self.raft.log_end();
+                match &decided {
+                    Ok(_) => tracing::debug!("the last step of a request: the log goes to {end}"),
+                    Err(error) => tracing::debug!("the last step of a request: {}", error.code),
+                }
+                self.answer(ticket, decided, effects);
             }
-            None if appended.is_err() => tracing::error!("a step was not written: {appended:?}"),
-            None => {}
+            None => note_unwritten("a step", appended),
         }
     }
 
@@ -296,6 +319,17 @@ impl Node {
             Leading::Active { .. } => Ok(()),
             _ => Err(self.not_controller()),
         }
+    }
+}
+
+/// Who follows does the rest after a lost leadership; anything else is for a human.
+fn note_unwritten(what: &str, appended: Result<(), ApiError>) {
+    match appended {
+        Ok(()) => {}
+        Err(error) if error.code == ErrorCode::NotController => {
+            tracing::debug!("{what} was not written: this node leads no more");
+        }
+        Err(error) => tracing::error!("{what} was not written: {error:?}"),
     }
 }
 

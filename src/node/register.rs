@@ -4,7 +4,7 @@
 //! The log is what counts: as long as what is published does not show this process's incarnation,
 //! it is tried again, after a pause that grows with the failures and ends when the leader changes.
 
-use crate::controller::Request;
+use crate::controller::{Context, Request};
 use crate::raft::CallFault;
 use crate::types::features::MetadataVersion;
 use crate::types::{Epoch, ErrorCode, Instant, Now, Ticket};
@@ -90,7 +90,10 @@ impl Node {
             ticket: Ticket::default(),
             arrived: now.instant,
             version: 0,
-            context: Box::default(),
+            context: Box::new(Context {
+                request: "ControllerRegistration",
+                ..Context::default()
+            }),
         };
         let decided = match self.refuse_undecided(now, &asked, &request) {
             Some(error) => Err(error),

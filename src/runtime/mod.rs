@@ -30,6 +30,8 @@ use crate::config::{Config, Sockets};
 use crate::image::Image;
 use crate::node::{Event, Node};
 use crate::server::{self, Listening};
+
+pub use crate::server::LogLevels;
 use crate::storage::directory::{self, DirectoryOptions, Opened, PARTITION_DIR};
 use crate::types::Offset;
 
@@ -41,7 +43,12 @@ const STOP_PATIENCE: Duration = Duration::from_secs(5);
 ///
 /// # Errors
 /// One sentence: why it cannot start, or why it had to stop.
-pub fn run(config: &Config, file: &Path, accept_lost_vote: bool) -> Result<(), String> {
+pub fn run(
+    config: &Config,
+    file: &Path,
+    accept_lost_vote: bool,
+    levels: LogLevels,
+) -> Result<(), String> {
     let clock = Clock::start();
     let connections_max = raise_file_limit();
     let (sender, messages) = channel();
@@ -61,7 +68,8 @@ pub fn run(config: &Config, file: &Path, accept_lost_vote: bool) -> Result<(), S
     sockets.connections_max = sockets.connections_max.min(connections_max);
     let (thread, seat) = thread::seat();
     let channel = (sender, messages);
-    let serve = || runtime.block_on(serve(config, &sockets, opened, channel, thread, clock));
+    let shell = (levels, clock);
+    let serve = || runtime.block_on(serve(config, &sockets, opened, channel, thread, shell));
     std::thread::scope(|scope| {
         let serving = std::thread::Builder::new()
             .name("kraftd-serve".to_owned())
@@ -103,7 +111,7 @@ async fn serve(
     opened: Opened,
     (sender, messages): (Sender<Message>, Receiver<Message>),
     thread: CoreThread,
-    clock: Clock,
+    (levels, clock): (LogLevels, Clock),
 ) -> Result<(), String> {
     let mut interrupt = listen(SignalKind::interrupt())?;
     let mut terminate = listen(SignalKind::terminate())?;
@@ -134,7 +142,7 @@ async fn serve(
         waiting: HashMap::new(),
     };
     let mut ended = thread.run(move || core.run());
-    let mut server = listening.serve(Arc::new(client), settings).await;
+    let mut server = listening.serve(Arc::new(client), settings, levels).await;
     tracing::info!("kraftd started");
     let end = tokio::select! {
         end = &mut ended => end,

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use bytes::{BufMut, Bytes, BytesMut};
 use kafka_protocol::messages as m;
+use kafka_protocol::messages::incremental_alter_configs_response::AlterConfigsResourceResponse;
 use kafka_protocol::protocol::Encodable;
 use tokio::time::Instant;
 
@@ -18,8 +19,9 @@ use super::connection::{
 use super::core::{Answer, Busy, Core, Request};
 use super::envelope::{self, Forwarded};
 use super::frame::{self, HeaderStart};
+use super::log_levels::LogLevels;
 use super::{answers, describe_cluster, hosts, permissions};
-use crate::controller::authorize::{Asker, Audit, Resource};
+use crate::controller::authorize::{Asker, Audit, Operation, Resource};
 use crate::controller::configs::describe;
 use crate::controller::{self, Settings, acls, scram, tokens};
 use crate::raft;
@@ -139,6 +141,8 @@ struct Asked {
     body: Bytes,
     /// The correlation id of the envelope that the request came in.
     envelope: Option<i32>,
+    /// What became of this node's loggers, which the core knows nothing of.
+    loggers: Vec<AlterConfigsResourceResponse>,
 }
 
 impl Asked {
@@ -185,7 +189,12 @@ impl Asked {
         }
     }
 
-    fn finish(&self, answer: Answer) -> Answered {
+    fn finish(&self, mut answer: Answer) -> Answered {
+        if let Answer::Controller(Ok(controller::Reply::IncrementalAlterConfigs(reply))) =
+            &mut answer
+        {
+            reply.responses.extend_from_slice(&self.loggers);
+        }
         match answer {
             Answer::Controller(Err(error)) => self.refuse(&error).into(),
             // A broker turns away from a controller that stopped leading only for the envelope's
@@ -221,6 +230,7 @@ fn envelope_frame(correlation_id: i32, response: &m::EnvelopeResponse) -> Bytes 
 pub(crate) struct Dispatch {
     pub(crate) core: Arc<dyn Core>,
     pub(crate) settings: Arc<Settings>,
+    pub(crate) levels: LogLevels,
 }
 
 fn garbage(what: impl Into<String>) -> Closing {
@@ -293,6 +303,7 @@ impl Service for Dispatch {
             correlation_id: header.correlation_id,
             body: Bytes::new(),
             envelope: None,
+            loggers: Vec::new(),
         };
         if !api.serves(header.version) {
             // The header's form is that of a version nobody here knows: only its start is read.
@@ -330,7 +341,7 @@ impl Service for Dispatch {
         Ok(match call {
             Call::Local(Local::Envelope(request)) => self.open(peer, asked, request),
             Call::Local(local) => Started::Answer(self.answer(peer, &asked, &ctx, local)),
-            Call::Core(request) => self.submit(asked, request),
+            Call::Core(request) => self.ask(asked, &ctx, request),
             Call::Answered(bytes) => Started::Answer(asked.answer(|out| {
                 out.put(bytes);
                 Ok(())
@@ -380,7 +391,9 @@ impl Dispatch {
             }
             Local::DescribeConfigs(request) => {
                 let published = self.core.published();
-                match describe::describe(&published.image, &self.settings, ctx.asker(), &request) {
+                let (image, loggers) = (&published.image, self.levels.now());
+                let (settings, asker) = (&self.settings, ctx.asker());
+                match describe::describe(image, settings, &loggers, asker, &request) {
                     Ok(answer) => asked.answer(|out| answer.encode(out, version)),
                     Err(error) => asked.refuse(&error),
                 }
@@ -447,13 +460,14 @@ impl Dispatch {
             correlation_id: header.correlation_id,
             body: body.clone(),
             envelope: Some(outer.correlation_id),
+            loggers: Vec::new(),
         };
         let call = (api.decode)(body, &ctx);
         if let (Ok(_), Err(error)) = (&call, self.authorized(api, &ctx)) {
             return Started::Answer(asked.refuse(&error));
         }
         match call {
-            Ok(Call::Core(request)) => self.submit(asked, request),
+            Ok(Call::Core(request)) => self.ask(asked, &ctx, request),
             Ok(Call::Answered(bytes)) => Started::Answer(asked.answer(|out| {
                 out.put(bytes);
                 Ok(())
@@ -466,6 +480,35 @@ impl Dispatch {
                     api.name
                 );
                 refuse(ErrorCode::UnsupportedVersion)
+            }
+        }
+    }
+
+    /// Asks the core, except about the loggers of this process: those are no metadata, and whoever
+    /// leads or does not, this node answers about its own.
+    fn ask(&self, mut asked: Asked, ctx: &Ctx<'_>, mut request: Box<Request>) -> Started {
+        let Request::Controller {
+            request: controller::Request::IncrementalAlterConfigs(alter),
+            ..
+        } = &mut *request
+        else {
+            return self.submit(asked, request);
+        };
+        let allowed = || {
+            let question = (Operation::ClusterAction, Resource::Cluster);
+            let published = self.core.published();
+            permissions::allows(question, ctx, &self.settings, &published, Audit::Both)
+        };
+        match self.levels.take(self.settings.node_id, alter, allowed) {
+            Err(error) => Started::Answer(asked.refuse(&error)),
+            Ok(altered) if alter.resources.is_empty() && !altered.responses.is_empty() => {
+                let answer = m::IncrementalAlterConfigsResponse::default();
+                let answer = answer.with_responses(altered.responses);
+                Started::Answer(asked.answer(|out| answer.encode(out, asked.version)))
+            }
+            Ok(altered) => {
+                asked.loggers = altered.responses;
+                self.submit(asked, request)
             }
         }
     }

@@ -15,6 +15,7 @@ use crate::records::metadata::{ControllerEndpoint, FeatureLevelRecord, RegisterC
 use crate::server::connection::ClientInfo;
 use crate::server::frame::LENGTH_BYTES;
 use crate::server::shape::tests::Writer;
+use crate::types::loggers::Loggers;
 use crate::types::{Epoch, NodeId, Offset, Uuid};
 
 /// The cluster id of the recorded answers.
@@ -127,6 +128,7 @@ pub(in crate::server) fn settings() -> Settings {
     ];
     Settings {
         cluster_id: CLUSTER.to_owned(),
+        node_id: NodeId(1),
         supported_features: features
             .into_iter()
             .map(|(name, range)| (name.to_owned(), range))
@@ -151,6 +153,7 @@ pub(in crate::server) fn harness(image: Image) -> Harness {
         dispatch: Dispatch {
             core: Arc::clone(&core) as Arc<dyn Core>,
             settings: Arc::new(settings()),
+            levels: LogLevels::new(Loggers::default(), Box::new(|_| {})),
         },
         core,
         peer: Peer {

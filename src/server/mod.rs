@@ -31,6 +31,7 @@ mod frame;
 mod hosts;
 mod limits;
 mod listener;
+mod log_levels;
 mod peer;
 mod permissions;
 mod refusals;
@@ -60,6 +61,7 @@ use crate::config;
 use crate::controller::Settings;
 
 pub use self::listener::Stats;
+pub use self::log_levels::LogLevels;
 pub use self::peer::{PeerSettings, PeerStatus, Peers};
 
 /// The longest time that a frame may take from its first byte to its last, whatever
@@ -134,7 +136,12 @@ impl Listening {
     }
 
     /// Begins to serve. Must be called inside a tokio runtime.
-    pub async fn serve(self, core: Arc<dyn Core>, settings: Arc<Settings>) -> Server {
+    pub async fn serve(
+        self,
+        core: Arc<dyn Core>,
+        settings: Arc<Settings>,
+        levels: LogLevels,
+    ) -> Server {
         let sockets = &self.sockets;
         let mut overrides = HashMap::new();
         for (host, max) in &sockets.connections_per_ip_overrides {
@@ -150,7 +157,11 @@ impl Listening {
         );
         let stats = Arc::new(Stats::default());
         let shared = Arc::new(Shared {
-            service: Dispatch { core, settings },
+            service: Dispatch {
+                core,
+                settings,
+                levels,
+            },
             bounds: bounds(sockets),
             limits: Arc::new(limits),
             complaints: Complaints::new(tokio::time::Instant::now()),
@@ -228,6 +239,9 @@ impl Server {
 #[cfg(test)]
 #[path = "server_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+mod log_levels_tests;
 
 #[cfg(test)]
 mod traffic_tests;

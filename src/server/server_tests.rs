@@ -12,6 +12,7 @@ use super::listener::tests::{loopback, sockets};
 use super::*;
 use crate::raft::{self, LeaderHint, RaftError};
 use crate::types::ids::METADATA_TOPIC_ID;
+use crate::types::loggers::Loggers;
 use crate::types::{Epoch, NodeId, Offset};
 
 struct Harness {
@@ -26,7 +27,11 @@ async fn serve(hosts: &[Option<&str>]) -> Harness {
     let listening = bind(listeners.iter(), &sockets()).await.unwrap();
     let addresses = listening.addresses().map(|(_, address)| address).collect();
     let server = listening
-        .serve(Arc::clone(&core) as Arc<dyn Core>, Arc::new(settings()))
+        .serve(
+            Arc::clone(&core) as Arc<dyn Core>,
+            Arc::new(settings()),
+            LogLevels::new(Loggers::default(), Box::new(|_| {})),
+        )
         .await;
     Harness {
         server,

@@ -115,7 +115,7 @@ impl Writer {
 /// as the same value, and so does its default message.
 fn agrees<M>(shape: &Shape, versions: std::ops::RangeInclusive<i16>, seed: u64)
 where
-    M: Decodable + Encodable + PartialEq + std::fmt::Debug + Default,
+    M: Decodable + Encodable + std::fmt::Debug + Default,
 {
     for version in versions {
         let drawn = Bytes::from(Writer::body(shape, version, seed));
@@ -127,7 +127,9 @@ where
         let mut written = BytesMut::new();
         message.encode(&mut written, version).unwrap();
         assert!(shape.check(&written, version).is_ok(), "v{version}");
-        assert_eq!(M::decode(&mut written, version).unwrap(), message);
+        let again = M::decode(&mut written, version).unwrap();
+        // As text: a drawn quota can be NaN, which is not equal to itself.
+        assert_eq!(format!("{again:?}"), format!("{message:?}"), "v{version}");
 
         let mut plain = BytesMut::new();
         M::default().encode(&mut plain, version).unwrap();

@@ -4,6 +4,7 @@ pub mod error_code;
 pub mod features;
 pub mod ids;
 pub mod java_order;
+pub mod loggers;
 pub mod one_line;
 pub mod policy;
 pub mod principal;

@@ -38,8 +38,7 @@ pub(super) struct Altered<'a> {
 }
 
 /// Changes every resource of a request by `change`; one that is named twice is refused. Loggers are
-/// refused one by one by `logger`; without it, they are resources like others, of which none can be
-/// changed.
+/// resources like others here, of which none can be changed.
 ///
 /// # Errors
 /// `POLICY_VIOLATION` when the request is too large.
@@ -47,7 +46,6 @@ pub(super) fn each<'a, C: 'a>(
     view: &View<'_>,
     context: &Context,
     resources: impl ExactSizeIterator<Item = (Named<'a>, &'a [C])>,
-    logger: Option<&dyn Fn(&str) -> ApiError>,
     change: impl Fn(&ConfigResource, &[C]) -> Result<Vec<VersionedRecord>, ApiError>,
 ) -> Result<Altered<'a>, ApiError> {
     bounded_items(resources.len())?;
@@ -57,9 +55,7 @@ pub(super) fn each<'a, C: 'a>(
         // No resource has so many keys; and more changes would not fit one operation.
         bounded_items(altered.len())?;
         let is_logger = named.0 == BROKER_LOGGER;
-        if let Some(logger) = logger.filter(|_| is_logger) {
-            outcomes.push((named, Err(logger(named.1))));
-        } else if !is_stored(named.0) && !is_logger {
+        if !is_stored(named.0) && !is_logger {
             let message = format!("Unknown resource type {}.", named.0);
             let error = ApiError::new(ErrorCode::UnsupportedVersion, message);
             outcomes.push((named, Err(error)));

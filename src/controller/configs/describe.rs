@@ -1,5 +1,5 @@
 //! DescribeConfigs as a controller answers it (KIP-226, KIP-569): a function of the published image
-//! and of this node's settings.
+//! and of this node's settings and loggers.
 //!
 //! Documentation is never sent (the field is null): the texts belong to Kafka's own documentation.
 
@@ -21,9 +21,11 @@ use super::{client_metrics, group, server_keys};
 use crate::controller::authorize::{self, Asker, Audit, Operation};
 use crate::controller::{Settings, bounded_items, topic_names};
 use crate::image::{ConfigMap, ConfigResource, Image, configs};
+use crate::types::loggers::{Level as LogLevel, Loggers};
 use crate::types::{ApiError, ErrorCode};
 
 /// Sources that only some types of resources have.
+const FROM_LOGGER: i8 = 6;
 const FROM_SUBSCRIPTION: i8 = 7;
 const FROM_GROUP: i8 = 8;
 
@@ -35,6 +37,7 @@ const FROM_GROUP: i8 = 8;
 pub fn describe(
     image: &Image,
     settings: &Settings,
+    loggers: &Loggers,
     asker: Asker<'_>,
     request: &DescribeConfigsRequest,
 ) -> Result<DescribeConfigsResponse, ApiError> {
@@ -47,6 +50,7 @@ pub fn describe(
     let describer = Describer {
         image,
         settings,
+        loggers,
         layers: Layers::held(image, settings),
         synonyms: request.include_synonyms,
     };
@@ -99,6 +103,7 @@ fn refusal(
 struct Describer<'a> {
     image: &'a Image,
     settings: &'a Settings,
+    loggers: &'a Loggers,
     layers: Layers<'a>,
     synonyms: bool,
 }
@@ -120,7 +125,7 @@ impl Describer<'_> {
             configs::TOPIC => self.topic(name, wanted),
             configs::BROKER if name.is_empty() => Ok(self.all_brokers(wanted)),
             configs::BROKER => self.own(name, wanted),
-            BROKER_LOGGER => self.loggers(name),
+            BROKER_LOGGER => self.loggers(name, wanted),
             configs::CLIENT_METRICS => self.client_metrics(name, wanted),
             configs::GROUP => self.group(name, wanted),
             _ => refuse(
@@ -220,8 +225,7 @@ impl Describer<'_> {
             .collect())
     }
 
-    /// This process has no loggers that a name from Java could mean.
-    fn loggers(&self, name: &str) -> Result<Vec<Entry>, ApiError> {
+    fn loggers(&self, name: &str, wanted: Wanted<'_>) -> Result<Vec<Entry>, ApiError> {
         let own = self.settings.node_id;
         if name.is_empty() {
             return refuse("Broker id must not be empty");
@@ -231,8 +235,21 @@ impl Describer<'_> {
             Ok(id) if id != own.0 => refuse(format!(
                 "Unexpected broker id, expected {own} but received {name}"
             )),
-            Ok(_) => Ok(Vec::new()),
+            Ok(_) => Ok(self.levels(wanted)),
         }
+    }
+
+    fn levels(&self, wanted: Wanted<'_>) -> Vec<Entry> {
+        let levels = self.loggers.levels().into_iter();
+        let levels = levels.filter(|(name, _)| wanted.has(name));
+        let entry = |(name, level): (String, LogLevel)| {
+            Entry::default()
+                .with_name(StrBytes::from_string(name))
+                .with_value(Some(StrBytes::from_static_str(level.name())))
+                .with_config_source(FROM_LOGGER)
+                .with_documentation(Some(StrBytes::default()))
+        };
+        levels.map(entry).collect()
     }
 
     fn client_metrics(&self, name: &str, wanted: Wanted<'_>) -> Result<Vec<Entry>, ApiError> {

@@ -11,11 +11,10 @@ use kafka_protocol::protocol::StrBytes;
 use super::alter::as_hashed;
 use super::definition::{Definition, Kind};
 use super::{alter, server_keys, topic};
-use crate::controller::authorize::{self, Resource};
 use crate::controller::{Context, Decision, Reply, View};
 use crate::image::{ConfigResource, configs};
 use crate::records::VersionedRecord;
-use crate::types::{ApiError, ErrorCode, NodeId};
+use crate::types::{ApiError, ErrorCode};
 
 /// What happens to one key.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,6 +50,7 @@ impl<'a> Subject<'a> {
 pub type Operations = IndexMap<String, Operation>;
 
 /// The rule of IncrementalAlterConfigs v0 and v1: each resource succeeds or fails as a whole.
+/// Loggers were taken out before; see [`super::loggers`].
 ///
 /// # Errors
 /// `POLICY_VIOLATION` when the request is too large.
@@ -63,7 +63,6 @@ pub(in crate::controller) fn decide(
         let named = (resource.resource_type, resource.resource_name.as_str());
         (named, resource.configs.as_slice())
     });
-    let logger = |name: &str| refuse_logger(view, context, name);
     let change = |resource: &ConfigResource, altered: &[AlterableConfig]| {
         let operations = operations(altered)?;
         alter_resource(view, context, Subject::Known(resource), &operations)
@@ -71,7 +70,7 @@ pub(in crate::controller) fn decide(
     let alter::Altered {
         mut records,
         outcomes,
-    } = alter::each(view, context, resources, Some(&logger), change)?;
+    } = alter::each(view, context, resources, change)?;
     if request.validate_only {
         records.clear();
     }
@@ -215,27 +214,11 @@ fn operations(altered: &[AlterableConfig]) -> Result<Operations, ApiError> {
     Ok(as_hashed(operations))
 }
 
-/// Loggers belong to a process, and this process has none that a name from Java could mean.
-fn refuse_logger(view: &View<'_>, context: &Context, name: &str) -> ApiError {
-    if !view.allows(
-        context,
-        authorize::Operation::ClusterAction,
-        Resource::Cluster,
-    ) {
-        return authorize::denied(ErrorCode::ClusterAuthorizationFailed);
-    }
-    let own = view.settings.node_id;
-    let message = match name.parse::<i32>() {
-        Err(_) => format!("Node id must be an integer, but it is: {name}"),
-        Ok(id) if NodeId(id) != own => {
-            format!("Unexpected node id. Expected {own}, but received {name}")
-        }
-        Ok(_) => "Log levels of this controller cannot be changed through the protocol.".into(),
-    };
-    ApiError::new(ErrorCode::InvalidRequest, message)
-}
-
-fn response(key: (i8, &str), result: Result<(), ApiError>) -> AlterConfigsResourceResponse {
+/// What became of one resource.
+pub(super) fn response(
+    key: (i8, &str),
+    result: Result<(), ApiError>,
+) -> AlterConfigsResourceResponse {
     let (code, message) = match result {
         Ok(()) => (ErrorCode::None, None),
         Err(error) => (error.code, error.message),

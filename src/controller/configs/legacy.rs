@@ -31,7 +31,7 @@ pub(in crate::controller) fn decide(
     let alter::Altered {
         mut records,
         outcomes,
-    } = alter::each(view, context, resources, None, change)?;
+    } = alter::each(view, context, resources, change)?;
     if request.validate_only {
         records.clear();
     }

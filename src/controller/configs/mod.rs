@@ -13,6 +13,7 @@ mod dynamic;
 pub mod group;
 pub mod incremental;
 pub(super) mod legacy;
+pub mod loggers;
 pub mod server_keys;
 #[cfg(test)]
 mod tests;

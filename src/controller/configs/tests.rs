@@ -11,6 +11,7 @@ use crate::controller::testing::World;
 use crate::controller::{Decision, Reply, Request};
 use crate::records::Record;
 use crate::types::ErrorCode;
+use crate::types::loggers::Loggers;
 
 const SET: i8 = 0;
 const DELETE: i8 = 1;
@@ -321,6 +322,7 @@ fn endless_lists_of_items_and_of_wanted_keys_are_refused() {
     let error = describe::describe(
         &world.image,
         &world.settings,
+        &Loggers::default(),
         Asker::of(&world.context),
         &request,
     )
@@ -341,7 +343,8 @@ fn described_entry(
         .with_configuration_keys(Some(vec![key.to_owned().into()]));
     let request = km::DescribeConfigsRequest::default().with_resources(vec![resource]);
     let asker = Asker::of(&world.context);
-    let mut answer = describe::describe(&world.image, &world.settings, asker, &request).unwrap();
+    let (image, settings, loggers) = (&world.image, &world.settings, &Loggers::default());
+    let mut answer = describe::describe(image, settings, loggers, asker, &request).unwrap();
     answer.results.remove(0).configs.into_iter().next()
 }
 

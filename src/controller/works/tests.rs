@@ -162,12 +162,43 @@ fn a_registration_that_is_refused_amid_its_steps_is_answered_so() {
     let mut world = large();
     let request = registration(&world, -1);
     let left = world.take(4, request).unwrap().unfinished.unwrap();
-    assert!(world.soft.works.add(Ticket(1), left));
+    world.soft.works.add(Ticket(1), left);
     world.settings.cluster_id = "another".into();
     let (len, answer) = world.step_of_work().unwrap();
     let refused = answer.unwrap().unwrap_err();
     assert_eq!((len, refused.code), (0, ErrorCode::InconsistentClusterId));
     assert!(world.step_of_work().is_none());
+}
+
+#[test]
+fn an_older_process_does_not_register_over_a_newer_one_that_came_amid_its_steps() {
+    let mut world = large();
+    let older = registration(&world, -1);
+    let left = world.take(4, older).unwrap().unfinished.unwrap();
+    world.soft.works.add(Ticket(1), left);
+    while world.image.partitions_with_isr_member(ONE).count() > SLICE {
+        let (_, answer) = world.step_of_work().unwrap();
+        assert!(answer.is_none());
+    }
+    let Request::BrokerRegistration(mut newer) = registration(&world, -1) else {
+        unreachable!("a registration");
+    };
+    newer.incarnation_id = Uuid::from_u128(0xbeef);
+    let decided = world.take(4, Request::BrokerRegistration(newer)).unwrap();
+    assert!(decided.unfinished.is_none());
+    let Reply::BrokerRegistration(told) = decided.reply else {
+        panic!("another answer");
+    };
+    let mut refused = None;
+    while let Some((len, answer)) = world.step_of_work() {
+        assert_eq!(len, 0);
+        refused = answer;
+    }
+    let refused = refused.unwrap().unwrap_err();
+    assert_eq!(refused.code, ErrorCode::DuplicateBrokerRegistration);
+    let broker = world.image.broker(ONE).unwrap();
+    assert_eq!(broker.epoch.0, told.broker_epoch);
+    assert_eq!(broker.incarnation, Uuid::from_u128(0xbeef));
 }
 
 fn unregister() -> Request {
@@ -201,7 +232,7 @@ fn those_in_which_a_broker_is_eligible_are_looked_at_in_parts() {
 fn who_comes_back_into_an_isr_while_it_is_unregistered_leaves_it_after_all() {
     let mut world = large();
     let left = world.take(0, unregister()).unwrap().unfinished.unwrap();
-    assert!(world.soft.works.add(Ticket(1), left));
+    world.soft.works.add(Ticket(1), left);
     while world.image.partitions_with_isr_member(ONE).count() == ALL {
         world.step_of_work().unwrap();
     }
@@ -226,7 +257,7 @@ fn a_process_that_registers_while_its_id_is_unregistered_stays() {
     let left = world.take(0, unregister()).unwrap().unfinished.unwrap();
     let request = registration(&world, epoch_of(&world));
     registered_as(world.steps_of(4, request).1);
-    assert!(world.soft.works.add(Ticket(1), left));
+    world.soft.works.add(Ticket(1), left);
     let (len, answer) = world.step_of_work().unwrap();
     answer.unwrap().unwrap();
     assert_eq!(len, 0);
@@ -310,21 +341,23 @@ fn partitions_that_nobody_can_lead_are_told_part_by_part() {
 
 #[test]
 fn so_many_requests_wait_and_no_more() {
-    let mut world = moved(SLICE);
-    let mut asked = || world.take(2, elect(0)).unwrap().unfinished.unwrap();
-    let (one, two) = (asked(), asked());
+    let election = moved(SLICE).take(2, elect(0)).unwrap().unfinished.unwrap();
     let mut works = Works::default();
-    for ticket in 0..4 {
-        assert!(works.add(Ticket(ticket), one.clone()));
+    for ticket in 0..2 {
+        assert!(works.has_room(&elect(0)));
+        works.add(Ticket(ticket), election.clone());
     }
-    assert!(!works.add(Ticket(4), two), "each gathers a large answer");
+    assert!(!works.has_room(&elect(1)), "each gathers a large answer");
     let mut world = large();
     let request = registration(&world, -1);
-    let left = world.take(4, request).unwrap().unfinished.unwrap();
-    for ticket in 4..Works::COUNT_MAX as u64 {
-        assert!(works.add(Ticket(ticket), left.clone()));
+    let left = world.take(4, request.clone()).unwrap().unfinished.unwrap();
+    for ticket in 2..Works::COUNT_MAX as u64 {
+        assert!(works.has_room(&request) && works.has_room(&unregister()));
+        works.add(Ticket(ticket), left.clone());
     }
-    assert!(!works.add(Ticket(99), left));
+    assert!(!works.has_room(&request) && !works.has_room(&unregister()));
+    let named = ElectLeadersRequest::default().with_topic_partitions(Some(Vec::new()));
+    assert!(works.has_room(&Request::ElectLeaders(named)), "one step");
     assert_eq!(works.drain().count(), Works::COUNT_MAX);
 }
 
@@ -333,7 +366,7 @@ fn other_work_has_every_second_turn() {
     let mut works = Works::default();
     assert!(!works.take_turn());
     let left = large().take(0, unregister()).unwrap().unfinished.unwrap();
-    assert!(works.add(Ticket(1), left));
+    works.add(Ticket(1), left);
     let turns: Vec<bool> = (0..4).map(|_| works.take_turn()).collect();
     assert_eq!(turns, [true, false, true, false]);
 }
