@@ -227,9 +227,12 @@ impl Small<'_> {
         }
         // Java moves the log's start to a checkpoint, and its first epoch with it, also where the
         // first segment begins before that. What was before is gone from the list.
+        // While it is in use, that checkpoint may be deleted between our looks at the two.
+        let in_use = self.report.in_use;
         let moved = found.first().map(|(_, start)| *start).filter(|start| {
-            let mut checkpoints = self.report.checkpoints.iter();
-            *start > facts.start && checkpoints.any(|it| it.sound && it.id.offset == *start)
+            let mut checkpoints = self.report.checkpoints.iter().filter(|it| it.sound);
+            let was_there = |at: Offset| at == *start || (in_use && at > *start);
+            *start > facts.start && checkpoints.any(|it| was_there(it.id.offset))
         });
         let begin = moved.unwrap_or(facts.start);
         let counts = |entry: &&(Epoch, Offset)| entry.1 > begin || begin == Offset::ZERO;

@@ -220,6 +220,20 @@ fn a_directory_in_use_is_verified_and_its_lock_left_alone() {
     assert_eq!(stopped.verdict(), Severity::Torn, "{}", shown(&stopped));
 }
 
+/// Java deletes a checkpoint after it has moved the first epoch to the next one; between the two
+/// looks of a reader, the one that the list began at may go.
+#[test]
+fn a_checkpoint_deleted_between_the_looks_at_a_directory_in_use_is_no_fault() {
+    let dir = fixture("4.4.0/full/cleaned");
+    let oldest = "00000000000000000398-0000000001.checkpoint";
+    fs::remove_file(partition(dir.path()).join(oldest)).unwrap();
+    let stopped = report(dir.path());
+    assert_eq!(stopped.verdict(), Severity::Wrong, "{}", shown(&stopped));
+    let _lock = lock::DirLock::acquire(dir.path()).unwrap();
+    let live = report(dir.path());
+    assert_eq!(live.verdict(), Severity::Note, "{}", shown(&live));
+}
+
 #[test]
 fn the_partitions_directory_alone_can_be_verified() {
     let dir = fixture("4.4.0/lived/dynamic-stopped");
