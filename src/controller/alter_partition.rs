@@ -106,8 +106,7 @@ impl Work<'_> {
         let isr = wanted.new_isr_with_epochs.iter();
         let isr = isr.map(|it| it.broker_id.0).collect();
         let rules = self.rules;
-        let acceptable =
-            |broker: i32| rules.can_lead(broker, rules.is_active(broker), old.directory_of(broker));
+        let acceptable = |broker: i32| rules.may_lead(old, broker);
         let min_isr = topic_rules.min_isr;
         let id = PartitionId(index);
         let written = Change::of(topic.id(), id, old, rules, &acceptable, min_isr)

@@ -99,7 +99,7 @@ fn assign(
         return Some(ErrorCode::NotLeaderOrFollower);
     }
     let rules = Rules::of(view.image);
-    let acceptable = |id: i32| rules.can_lead(id, rules.is_active(id), old.directory_of(id));
+    let acceptable = |id: i32| rules.may_lead(old, id);
     let change = Change::of(
         topic.id(),
         PartitionId(index),

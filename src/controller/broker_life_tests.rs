@@ -5,7 +5,7 @@ mod handover_tests;
 mod incarnation_tests;
 
 use kafka_protocol::messages::{
-    BrokerHeartbeatResponse, BrokerId, BrokerRegistrationRequest, broker_registration_request,
+    BrokerHeartbeatResponse, BrokerRegistrationRequest, broker_registration_request,
 };
 use kafka_protocol::protocol::StrBytes;
 
@@ -119,28 +119,6 @@ impl World {
     ) -> Result<Decision, ApiError> {
         let request = self.registration(id, incarnation, previous_epoch);
         self.take(4, Request::BrokerRegistration(request))
-    }
-
-    fn registration(
-        &self,
-        id: i32,
-        incarnation: u128,
-        previous_epoch: i64,
-    ) -> BrokerRegistrationRequest {
-        let ranges = self.settings.supported_features.iter();
-        let feature = |(name, (min, max)): (&String, &(i16, i16))| {
-            broker_registration_request::Feature::default()
-                .with_name(StrBytes::from_string(name.clone()))
-                .with_min_supported_version(*min)
-                .with_max_supported_version(*max)
-        };
-        BrokerRegistrationRequest::default()
-            .with_broker_id(BrokerId(id))
-            .with_cluster_id(StrBytes::from_string(self.settings.cluster_id.clone()))
-            .with_incarnation_id(Uuid::from_u128(incarnation))
-            .with_features(ranges.map(feature).collect())
-            .with_log_dirs(vec![dir(id)])
-            .with_previous_broker_epoch(previous_epoch)
     }
 
     /// What the passing of time writes until `ms`, in steps as a process that is not held up sees

@@ -9,7 +9,7 @@ use super::leaders::{ClusterRules, preferred_election_is_idle};
 use super::partition_change::{Election, NO_LEADER, Rules};
 use super::{Decision, RECORDS_PER_OPERATION_MAX, Reply, View, bounded, bounded_looks};
 use super::{leaders, too_large, topic_names};
-use crate::image::{Cursor, Partition, TopicRef};
+use crate::image::{Partition, Place, TopicRef};
 use crate::records::VersionedRecord;
 use crate::types::{ApiError, ErrorCode, PartitionId, Uuid};
 
@@ -68,7 +68,7 @@ pub(super) struct Electing {
     /// While it is not known whether there are too many for an operation: how many there are before
     /// `at`. None is written then.
     counted: Option<usize>,
-    at: Cursor,
+    at: Place,
     /// What was done, topic by topic. The answer names every topic, as Java's does, in no order.
     results: Vec<ReplicaElectionResult>,
     /// The topic of the last of them.
@@ -84,7 +84,7 @@ impl Electing {
         Self {
             kind,
             counted: (needed > RECORDS_PER_OPERATION_MAX).then_some(0),
-            at: Cursor::default(),
+            at: Place::default(),
             results: Vec::new(),
             last: None,
         }

@@ -8,7 +8,7 @@
 use super::leaders::{ClusterRules, elected, preferred_election_is_idle};
 use super::partition_change::{Election, NO_LEADER, Rules};
 use super::{Settings, View};
-use crate::image::{Cursor, Found, Partition};
+use crate::image::{Found, Partition, Place};
 use crate::records::VersionedRecord;
 use crate::types::Instant;
 
@@ -52,7 +52,7 @@ impl Kind {
 pub(super) struct Round {
     kind: Kind,
     due: Instant,
-    place: Cursor,
+    place: Place,
 }
 
 impl Round {
@@ -62,7 +62,7 @@ impl Round {
         Self {
             kind,
             due: due.map_or(Instant::NEVER, |ms| now.plus_ms(ms)),
-            place: Cursor::default(),
+            place: Place::default(),
         }
     }
 
@@ -89,7 +89,7 @@ impl Round {
     }
 
     /// Where the next step goes on, `None` at the end of the round.
-    fn look(&self, view: &View<'_>, records: &mut Vec<VersionedRecord>) -> Option<Cursor> {
+    fn look(&self, view: &View<'_>, records: &mut Vec<VersionedRecord>) -> Option<Place> {
         let image = view.image;
         let candidates = match self.kind {
             Kind::Preferred => image.not_led_by_preferred_count(),

@@ -160,8 +160,7 @@ pub(super) fn elected(
     min_isr: usize,
     election: Election,
 ) -> Option<VersionedRecord> {
-    let acceptable =
-        |broker: i32| rules.can_lead(broker, rules.is_active(broker), old.directory_of(broker));
+    let acceptable = |broker: i32| rules.may_lead(old, broker);
     Change::of(topic.id(), id, old, rules, &acceptable, min_isr)
         .election(election)
         .record()
@@ -171,11 +170,7 @@ pub(super) fn elected(
 /// leader can, and no rare list waits to be changed on the way. After a broker's end that is true
 /// of all partitions that it led, for as long as it is away.
 pub(super) fn preferred_election_is_idle(rules: Rules<'_>, it: Partition<'_>) -> bool {
-    let can_lead = |broker: i32| {
-        it.isr().contains(&broker)
-            && rules.is_active(broker)
-            && rules.can_lead(broker, true, it.directory_of(broker))
-    };
+    let can_lead = |broker: i32| it.isr().contains(&broker) && rules.may_lead(it, broker);
     let first = it.replicas().first().copied();
     it.is_plain() && !first.is_some_and(can_lead) && can_lead(it.leader())
 }

@@ -82,6 +82,13 @@ impl<'a> Rules<'a> {
                 .is_some_and(|it| it.has_online_dir(directory))
     }
 
+    /// May `broker` lead this partition, as it is and as the broker is?
+    #[must_use]
+    pub fn may_lead(self, partition: Partition<'_>, broker: i32) -> bool {
+        let directory = partition.directory_of(broker);
+        self.can_lead(broker, self.is_active(broker), directory)
+    }
+
     /// Neither fenced nor shutting down.
     #[must_use]
     pub fn is_active(self, broker: i32) -> bool {

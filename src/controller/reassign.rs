@@ -114,8 +114,7 @@ fn alter(
         ));
     };
     let rules = Rules::of(view.image);
-    let acceptable =
-        |broker: i32| rules.can_lead(broker, rules.is_active(broker), old.directory_of(broker));
+    let acceptable = |broker: i32| rules.may_lead(old, broker);
     let change = Change::of(topic.id(), id, old, rules, &acceptable, topic_rules.min_isr);
     let change = match &wanted.replicas {
         None => cancel(

@@ -1,5 +1,8 @@
 //! A small cluster for tests of rules: what they decide is replayed on its image.
 
+use kafka_protocol::messages::{BrokerId, BrokerRegistrationRequest, broker_registration_request};
+use kafka_protocol::protocol::StrBytes;
+
 use super::{Context, Decision, Reply, Request, Settings, Soft, View, decide, works};
 use crate::image::Image;
 use crate::records::{
@@ -196,6 +199,29 @@ impl World {
             self.replay(record);
         }
         Ok(decision)
+    }
+
+    /// The registration of a process with all features that are supported and one log directory.
+    pub(super) fn registration(
+        &self,
+        id: i32,
+        incarnation: u128,
+        previous_epoch: i64,
+    ) -> BrokerRegistrationRequest {
+        let ranges = self.settings.supported_features.iter();
+        let feature = |(name, (min, max)): (&String, &(i16, i16))| {
+            broker_registration_request::Feature::default()
+                .with_name(StrBytes::from_string(name.clone()))
+                .with_min_supported_version(*min)
+                .with_max_supported_version(*max)
+        };
+        BrokerRegistrationRequest::default()
+            .with_broker_id(BrokerId(id))
+            .with_cluster_id(StrBytes::from_string(self.settings.cluster_id.clone()))
+            .with_incarnation_id(Uuid::from_u128(incarnation))
+            .with_features(ranges.map(feature).collect())
+            .with_log_dirs(vec![Uuid::from_u128(0x1000 + id as u128)])
+            .with_previous_broker_epoch(previous_epoch)
     }
 
     /// Decides a request in as many steps as it takes, and replays what each of them writes: how

@@ -58,7 +58,7 @@ pub use features::Features;
 pub use ordered::OrderedMap;
 pub use quotas::{QuotaEntity, QuotaValues};
 pub use replay::ReplayFault;
-pub use scan::{Cursor, Found, Place};
+pub use scan::{Found, Place};
 pub use scram::{ScramCredential, ScramKey};
 pub use tokens::DelegationToken;
 pub use topics::{Partition, TopicRef};

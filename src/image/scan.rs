@@ -16,18 +16,11 @@ use crate::types::{NodeId, PartitionId};
 /// A partition that a scan found.
 pub type Found<'a> = (TopicRef<'a>, PartitionId, Partition<'a>);
 
-/// Where a scan may be broken off: at a partition, or at a topic where a scan says so. Topics stay
-/// where they are; one that is created later may get any place that is free.
+/// Where a scan may be broken off: at a partition, or at a topic where a scan says so. It stays
+/// good while the image changes: topics stay where they are; one that is created later may get any
+/// place that is free, so partitions that come meanwhile may be left out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Place {
-    slot: usize,
-    index: i32,
-}
-
-/// Where a walk over all partitions goes on. It stays good while the image changes: partitions that
-/// come meanwhile may be left out.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Cursor {
     slot: usize,
     index: i32,
 }
@@ -38,11 +31,11 @@ impl Image {
     /// The order is that of [`Self::partitions`].
     pub fn walk<'a>(
         &'a self,
-        from: Cursor,
+        from: Place,
         looks_max: usize,
         wanted: impl Fn(Partition<'a>) -> bool,
         mut visit: impl FnMut(Found<'a>) -> bool,
-    ) -> Option<Cursor> {
+    ) -> Option<Place> {
         let pools = &self.topics.pools;
         let mut looks = 0;
         for slot in from.slot..self.topics.slot_range().end {
@@ -52,7 +45,7 @@ impl Image {
             let first = if slot == from.slot { from.index } else { 0 };
             let rows = topic.rows().skip_while(|(id, _)| id.0 < first);
             for (id, row) in rows {
-                let next = Cursor {
+                let next = Place {
                     slot,
                     index: id.0.saturating_add(1),
                 };
@@ -271,16 +264,8 @@ impl Image {
         &'a self,
         wanted: impl Fn(&PartitionRow) -> bool + 'a,
     ) -> impl Iterator<Item = Found<'a>> {
-        let pools = &self.topics.pools;
-        let rows = self
-            .topics
-            .in_slot_order()
-            .flat_map(|topic| topic.rows().map(move |(id, row)| (topic, id, row)));
-        rows.filter(move |(_, _, row)| wanted(row))
-            .map(move |(topic, id, row)| {
-                let topic = TopicRef { topic, pools };
-                (topic, id, Partition { row, pools })
-            })
+        self.scan_slots(self.topics.slot_range(), wanted)
+            .map(|(_, found)| found)
     }
 }
 

@@ -146,12 +146,9 @@ fn a_heartbeat_that_is_not_decided_amid_fencing_counts_as_well() {
     assert!(world.steps().is_empty());
 }
 
-#[test]
-fn who_comes_back_into_an_isr_behind_a_slice_leaves_it_after_all() {
-    let mut world = large();
-    world.silence_1();
-    let change = world.next_step().remove(0);
-    let Record::PartitionChange(change) = change.record else {
+/// Broker 1 leads the partition again that it was just taken from.
+fn come_back(world: &mut World, taken: VersionedRecord) {
+    let Record::PartitionChange(change) = taken.record else {
         panic!("leaders move first");
     };
     let back = PartitionChangeRecord {
@@ -160,6 +157,14 @@ fn who_comes_back_into_an_isr_behind_a_slice_leaves_it_after_all() {
         ..change
     };
     world.replay(&Record::PartitionChange(back).at(2));
+}
+
+#[test]
+fn who_comes_back_into_an_isr_behind_a_slice_leaves_it_after_all() {
+    let mut world = large();
+    world.silence_1();
+    let change = world.next_step().remove(0);
+    come_back(&mut world, change);
     assert_eq!(world.steps(), [SLICE, SLICE / 2 + 2]);
     assert_eq!(world.memberships(1), 0);
 }
@@ -349,15 +354,7 @@ fn who_comes_back_into_a_lost_directory_behind_a_slice_leaves_it_after_all() {
     let mut world = with_two_directories();
     let offline = |it: &mut BrokerHeartbeatRequest| it.offline_log_dirs = vec![dir(1)];
     let change = world.beat(1, offline).unwrap().records.remove(0);
-    let Record::PartitionChange(change) = change.record else {
-        panic!("leaders move first");
-    };
-    let back = PartitionChangeRecord {
-        isr: Some(vec![2, 1]),
-        leader: 1,
-        ..change
-    };
-    world.replay(&Record::PartitionChange(back).at(2));
+    come_back(&mut world, change);
     assert_eq!(world.steps(), [SLICE, SLICE / 2, 2]);
     assert_eq!(world.memberships(1), 0);
 }

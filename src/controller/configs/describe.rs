@@ -337,8 +337,8 @@ impl Describer<'_> {
             None => Some(value.to_owned()),
         });
         value.or_else(|| {
-            let default = key?.default.map(str::to_owned);
-            default.filter(|_| key.is_some_and(|key| key.kind != Kind::Password))
+            let key = key.filter(|key| key.kind != Kind::Password)?;
+            key.default.map(str::to_owned)
         })
     }
 

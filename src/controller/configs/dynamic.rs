@@ -86,9 +86,15 @@ const OF_MECHANISM: [&str; 5] = [
     "sasl.server.callback.handler.class",
 ];
 
-/// The key that this one is for one listener.
-fn of_listener(name: &str) -> Option<&str> {
+/// What stands behind a listener in a key.
+fn behind_listener(name: &str) -> Option<&str> {
     let (_, key) = name.strip_prefix("listener.name.")?.split_once('.')?;
+    Some(key)
+}
+
+/// The key that this one is for one listener, and for one of its mechanisms where it has any.
+fn of_listener(name: &str) -> Option<&str> {
+    let key = behind_listener(name)?;
     let plain = OF_MECHANISM.iter().find(|plain| key.ends_with(*plain));
     Some(plain.map_or(key, |plain| plain))
 }
@@ -117,10 +123,7 @@ pub(super) fn holds(name: &str, value: &str, level: Level) -> bool {
 /// Whether a node takes this value; keys that cannot change while it runs are not asked. A listener
 /// in front of a key changes nothing, a mechanism does.
 fn is_taken(name: &str, value: &str) -> bool {
-    let plain = match name.strip_prefix("listener.name.") {
-        Some(key) => key.split_once('.').map_or(name, |(_, key)| key),
-        None => name,
-    };
+    let plain = behind_listener(name).unwrap_or(name);
     let dynamic = server_keys::find(plain).filter(|key| key.dynamic);
     let only = is_only_dynamic(plain).then_some(Kind::Long);
     let Some(kind) = dynamic.map(|key| key.kind).or(only) else {

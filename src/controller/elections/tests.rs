@@ -119,7 +119,7 @@ fn a_step_gives_up_after_so_many_partitions_without_a_way_out() {
 fn a_walk_over_slices_sees_every_partition_once() {
     let world = world(vec![partition(2, &[2]); 150]);
     for slice in [1, 7, 64, 1_000] {
-        let mut place = Some(Cursor::default());
+        let mut place = Some(Place::default());
         let mut seen = Vec::new();
         while let Some(from) = place {
             place = world.image.walk(

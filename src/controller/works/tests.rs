@@ -1,10 +1,6 @@
 //! Requests of several steps: no step is large, and all of them come to what one would.
 
-use kafka_protocol::messages::{
-    BrokerId, BrokerRegistrationRequest, ElectLeadersRequest, UnregisterBrokerRequest,
-    broker_registration_request,
-};
-use kafka_protocol::protocol::StrBytes;
+use kafka_protocol::messages::{BrokerId, ElectLeadersRequest, UnregisterBrokerRequest};
 
 use super::*;
 use crate::controller::leaders::{self, Cause, SLICE};
@@ -102,21 +98,7 @@ fn at_once(mut world: World, cause: Cause, eligible_too: bool) -> Vec<String> {
 }
 
 fn registration(world: &World, previous_epoch: i64) -> Request {
-    let ranges = world.settings.supported_features.iter();
-    let feature = |(name, (min, max)): (&String, &(i16, i16))| {
-        broker_registration_request::Feature::default()
-            .with_name(StrBytes::from_string(name.clone()))
-            .with_min_supported_version(*min)
-            .with_max_supported_version(*max)
-    };
-    let request = BrokerRegistrationRequest::default()
-        .with_broker_id(BrokerId(1))
-        .with_cluster_id(StrBytes::from_string(world.settings.cluster_id.clone()))
-        .with_incarnation_id(Uuid::from_u128(0xb))
-        .with_log_dirs(vec![Uuid::from_u128(0x1001)])
-        .with_previous_broker_epoch(previous_epoch)
-        .with_features(ranges.map(feature).collect());
-    Request::BrokerRegistration(request)
+    Request::BrokerRegistration(world.registration(1, 0xb, previous_epoch))
 }
 
 fn epoch_of(world: &World) -> i64 {
@@ -180,10 +162,7 @@ fn an_older_process_does_not_register_over_a_newer_one_that_came_amid_its_steps(
         let (_, answer) = world.step_of_work().unwrap();
         assert!(answer.is_none());
     }
-    let Request::BrokerRegistration(mut newer) = registration(&world, -1) else {
-        unreachable!("a registration");
-    };
-    newer.incarnation_id = Uuid::from_u128(0xbeef);
+    let newer = world.registration(1, 0xbeef, -1);
     let decided = world.take(4, Request::BrokerRegistration(newer)).unwrap();
     assert!(decided.unfinished.is_none());
     let Reply::BrokerRegistration(told) = decided.reply else {
