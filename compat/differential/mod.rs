@@ -4,7 +4,8 @@
 //!
 //! `make diff-java SEED=n COUNT=n` runs one seed for as long as one likes; the tests run a few
 //! seeds for a short while. What differs is reported with its seed, its step and the command that
-//! shows it again; `DIFF_TRACE=1` prints each request. What may differ stands in [`allowed`].
+//! shows it again; `DIFF_TRACE=1` prints each request, and `COMPAT_LOGS=DIR` keeps what the two
+//! processes said. What may differ stands in [`allowed`].
 
 mod allowed;
 mod asks;

@@ -259,18 +259,21 @@ impl Run {
 
     /// One request to both sides; a report when they differ.
     fn step(&mut self, number: usize, step: &Step, allowed: &mut Allowed) -> Option<String> {
-        let ours = step.body(Some(&self.bindings)).expect("it can be said");
-        let theirs = step.body(None).expect("it can be said");
+        let to_kraftd = step.body(Some(&self.bindings)).expect("it can be said");
+        let to_java = step.body(None).expect("it can be said");
         let (key, version) = (step.key(), step.outer_version());
-        let java = self.java.send(key, version, &theirs);
-        let kraftd = self.kraftd.send(key, version, &ours);
+        let java = self.java.send(key, version, &to_java);
+        let kraftd = self.kraftd.send(key, version, &to_kraftd);
         java.expect("Java's controller can be asked");
         kraftd.expect("kraftd can be asked");
         let mut java = answer(&mut self.java, step).value();
         let mut kraftd = answer(&mut self.kraftd, step).value();
         let mut places = self.bindings.differences(&java, &kraftd);
+        let mut ours = Vec::new();
         if TOKENS.contains(&step.ask.key()) && !places.is_empty() {
-            java = self.once_it_knows_the_token(step, &theirs, java);
+            // Before a poke: what kraftd has written about the token is no part of that.
+            ours = self.kraftd.new_records();
+            java = self.once_it_knows_the_token(step, &to_java, java);
             places = self.bindings.differences(&java, &kraftd);
         }
         for _ in 0..READS_MAX {
@@ -279,16 +282,17 @@ impl Run {
             }
             thread::park_timeout(READS_APART);
             self.poke();
-            java = self.java.again(step, &theirs);
-            kraftd = self.kraftd.again(step, &ours);
+            java = self.java.again(step, &to_java);
+            kraftd = self.kraftd.again(step, &to_kraftd);
             places = self.bindings.differences(&java, &kraftd);
         }
-        let (theirs, ours) = (self.java.new_records(), self.kraftd.new_records());
+        let theirs = self.java.new_records();
+        ours.extend(self.kraftd.new_records());
         self.records += theirs.len();
         places.extend(self.compare_records(&theirs, &ours, is_placed_by_chance(step)));
         for (name, side) in [("Java's", &mut self.java), ("kraftd", &mut self.kraftd)] {
             if std::mem::take(&mut side.lost_leadership) {
-                places.push(format!("{name} controller has resigned"));
+                places.push(format!("{name} controller has resigned{}", side.fault()));
             }
         }
         self.generator.after(step, &java, &theirs);

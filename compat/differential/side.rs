@@ -28,6 +28,9 @@ const API_VERSIONS_KEY: i16 = 18;
 const API_VERSIONS_VERSION: i16 = 3;
 const FETCH_KEY: i16 = 1;
 const FETCH_VERSION: i16 = 17;
+/// In the line before an exception that makes a Java controller resign.
+const FAULT: &str = "Encountered quorum controller fault";
+const FAULT_LINES: usize = 8;
 /// NOT_LEADER_OR_FOLLOWER, FENCED_LEADER_EPOCH and UNKNOWN_LEADER_EPOCH.
 const NOT_LEADING: [i16; 3] = [6, 74, 76];
 const METADATA_TOPIC: Uuid = Uuid::from_u128(1);
@@ -42,7 +45,7 @@ pub(crate) struct Logged {
 /// See the module.
 pub(crate) struct Side {
     pub(crate) setup: Setup,
-    _controller: Controller,
+    controller: Controller,
     stream: Option<TcpStream>,
     correlation: i32,
     /// Where the next record of the log will be, and the epoch of the one before it.
@@ -65,7 +68,7 @@ impl Side {
         let controller = setup.start_controller(kind);
         Self {
             setup,
-            _controller: controller,
+            controller,
             stream: None,
             correlation: 0,
             next: 0,
@@ -139,6 +142,14 @@ impl Side {
         let answer = ApiVersionsResponse::decode(&mut answer, API_VERSIONS_VERSION);
         let served = answer.expect("an answer").api_keys;
         served.iter().map(|api| api.api_key).collect()
+    }
+
+    /// What it last said of a fault that a Java controller resigned over: the exception and where
+    /// it comes from. Nothing when it said nothing of the kind.
+    pub(crate) fn fault(&self) -> String {
+        let lines = self.controller.server.lines_from(FAULT, FAULT_LINES);
+        let lines = lines.iter().map(|line| format!("\n      {line}"));
+        lines.collect()
     }
 
     /// What the log got since the last call, as an observer sees it.

@@ -118,6 +118,15 @@ impl Server {
             .collect()
     }
 
+    /// The last line told so far that contains the text, and what followed it: so many lines at
+    /// most.
+    pub(crate) fn lines_from(&self, text: &str, count: usize) -> Vec<String> {
+        let lines = self.output.lines.lock().expect("no reader panics");
+        let at = lines.iter().rposition(|line| line.contains(text));
+        let found = at.into_iter().flat_map(|at| lines.iter().skip(at));
+        found.take(count).cloned().collect()
+    }
+
     pub(crate) fn is_running(&mut self) -> bool {
         self.child
             .try_wait()

@@ -62,6 +62,19 @@ impl Generator {
         last.filter(|id| self.image.broker(NodeId(*id)).is_none())
     }
 
+    /// The broker, unless it left and may not come back: then one that may, or that is here. Where
+    /// nobody is missing the first place is taken.
+    fn who_may_come(&self, broker: i32, missing: Option<i32>) -> i32 {
+        let here = |id: i32| self.image.broker(NodeId(id)).is_some();
+        if here(broker) || !self.entangled.contains(&broker) {
+            return broker;
+        }
+        let first = (0..100).map(|step| FIRST + 10 * step).find(|id| here(*id));
+        missing
+            .or(first)
+            .expect("the first place is taken when nobody is missing")
+    }
+
     fn sound_registration(&mut self, broker: i32) -> BrokerRegistrationRequest {
         let port = u16::try_from(9_000 + broker.rem_euclid(1_000)).expect("small");
         let listener = Listener::default()
@@ -127,12 +140,7 @@ impl Generator {
             // Java registers a broker with the id -1, and stops over its first partition.
             _ => self.some_broker().max(FIRST),
         };
-        let gone = self.image.broker(NodeId(broker)).is_none();
-        let broker = if gone && self.entangled.contains(&broker) {
-            FIRST
-        } else {
-            broker
-        };
+        let broker = self.who_may_come(broker, missing);
         let mut request = self.sound_registration(broker);
         let known = self.image.broker(NodeId(broker));
         let same = self.entangled.contains(&broker) || !self.dice.once_in(5);

@@ -60,9 +60,9 @@ pub(crate) struct Generator {
     /// Directories that may not fail any more: Java's controller forgets to forget what it held of
     /// a topic that was deleted with an empty ISR, and resigns over it. FINDINGS.md has it.
     haunted: BTreeSet<Uuid>,
-    /// Brokers that may not leave, and not come back when they left: Java's controller forgets to
-    /// forget where they were eligible leaders before a ClearElrRecord, and writes records twice or
-    /// resigns over it. FINDINGS.md has it.
+    /// Brokers that may not leave, and not come back when they left, be it before this: Java's
+    /// controller forgets to forget where they were eligible leaders before a ClearElrRecord, and
+    /// writes records twice or resigns over it. FINDINGS.md has it.
     entangled: BTreeSet<i32>,
     made: usize,
 }

@@ -66,10 +66,14 @@ impl Generator {
         };
         // Version 2 knows ids only, version 3 epochs too.
         let epochs = !self.dice.once_in(3);
-        let topics = places
-            .iter()
-            .map(|place| self.altered(place, epochs))
-            .collect();
+        // Java decides a partition that is named twice on the same state twice. FINDINGS.md has it.
+        let mut named = BTreeSet::new();
+        let topics = places.iter().filter_map(|place| {
+            let topic = self.altered(place, epochs);
+            let new = named.insert((place.id, place.partition));
+            new.then_some(topic)
+        });
+        let topics = topics.collect();
         AlterPartitionRequest::default()
             .with_broker_id(BrokerId(sender))
             .with_broker_epoch(self.epoch_of(sender))

@@ -1,6 +1,9 @@
 //! A broker comes back: the same incarnation, or another one.
 
+use kafka_protocol::messages::{BrokerId, UnregisterBrokerRequest};
+
 use super::*;
+use crate::records::{ClearElrRecord, RemoveTopicRecord};
 
 /// A cluster in which broker 1 crashed: still unfenced, but its session is over.
 fn after_a_crash() -> World {
@@ -140,4 +143,75 @@ fn registrations_are_refused_in_javas_order() {
         it.features.retain(|it| &*it.name == "metadata.version");
     };
     assert_eq!(refused(&one), ErrorCode::UnsupportedVersion);
+}
+
+/// Broker 1 was struck off, and so became eligible where it was the last in sync. Then changes of
+/// `min.insync.replicas` cleared what was known of eligible leaders of `gone` and of `kept`, and
+/// the first was deleted. Java's controller goes on looking for the broker in both, and resigns
+/// over the one that is gone.
+fn after_it_was_cleared_out_of_elrs() -> World {
+    let mut world = World::with_brokers(&[1, 2]);
+    let [gone, kept, eligible] = [1, 2, 3].map(Uuid::from_u128);
+    world.topic("gone", gone, vec![on(&[1]), on(&[1])]);
+    world.topic("kept", kept, vec![on(&[1]), on(&[1, 2])]);
+    world.topic("eligible", eligible, vec![on(&[1])]);
+    let request = UnregisterBrokerRequest::default().with_broker_id(BrokerId(1));
+    let left = world.take(0, Request::UnregisterBroker(request)).unwrap();
+    let leaderless = "p0, isr [], leader -1, elr [1], last [1]";
+    assert_eq!(
+        shorts(&left)[..5],
+        [
+            leaderless,
+            "p1, isr [], leader -1, elr [1], last [1]",
+            leaderless,
+            "p1, isr [2], leader 2",
+            leaderless,
+        ]
+    );
+    for topic_name in ["gone", "kept"] {
+        let cleared = ClearElrRecord {
+            topic_name: topic_name.into(),
+            ..ClearElrRecord::default()
+        };
+        world.replay(&Record::ClearElr(cleared).at(0));
+    }
+    let removed = RemoveTopicRecord {
+        topic_id: gone,
+        ..RemoveTopicRecord::default()
+    };
+    world.replay(&Record::RemoveTopic(removed).at(0));
+    world
+}
+
+#[test]
+fn a_broker_that_was_cleared_out_of_elrs_comes_back_whatever_became_of_the_topics() {
+    let mut world = after_it_was_cleared_out_of_elrs();
+    let epoch = world.next_offset();
+    let decision = world.register(1, 0xb, -1).unwrap();
+    assert_eq!(
+        shorts(&decision),
+        [
+            // Of `eligible`: nothing is known of a clean end.
+            "p0, elr []".to_owned(),
+            format!("register 1 epoch {epoch} fenced"),
+        ]
+    );
+}
+
+#[test]
+fn a_partition_that_was_cleared_out_of_an_elr_changes_once_when_its_broker_crashes_again() {
+    let mut world = after_it_was_cleared_out_of_elrs();
+    world.register(1, 0xb, -1).unwrap();
+    world.config(2, "kept", "unclean.leader.election.enable", "true");
+    let elected = world.beat(1, |_| {}).unwrap();
+    assert!(shorts(&elected).contains(&"p0, isr [1], leader 1, recovery 1".to_owned()));
+    // It leads both again, and Java's still takes it for eligible in `kept`-0 as well.
+    world.now_ms += 100_000;
+    let decision = world.register(1, 0xc, -1).unwrap();
+    let changed = decision.records.iter().filter_map(|it| match &it.record {
+        Record::PartitionChange(it) => Some((it.topic_id, it.partition_id)),
+        _ => None,
+    });
+    let each_once = [2, 3].map(|topic| (Uuid::from_u128(topic), 0));
+    assert_eq!(changed.collect::<Vec<_>>(), each_once);
 }
