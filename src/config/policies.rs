@@ -5,6 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use regex::Regex;
 
 use super::finding::{Finding, Severity};
+use super::keys::{self, Kind};
+use crate::types::config_keys;
 use crate::types::policy::{AlterConfigRules, CreateTopicRules, Range};
 
 const PARTITIONS_MAX: &str = "kraftd.create.topic.policy.max.partitions";
@@ -18,11 +20,14 @@ const RANGE: &str = "kraftd.alter.config.policy.range.";
 
 /// The types of resources whose configurations a controller keeps, with the protocol's ids.
 const TYPES: [(&str, i8); 4] = [
-    ("TOPIC", 2),
-    ("BROKER", 4),
-    ("CLIENT_METRICS", 16),
-    ("GROUP", 32),
+    ("TOPIC", config_keys::TOPIC),
+    ("BROKER", config_keys::BROKER),
+    ("CLIENT_METRICS", config_keys::CLIENT_METRICS),
+    ("GROUP", config_keys::GROUP),
 ];
+
+/// No topic has more replicas: the protocol counts them in 16 bits.
+const REPLICAS_MAX: u32 = 32_767;
 
 /// Whether this is the name of a key of a policy.
 pub(crate) fn knows(name: &str) -> bool {
@@ -47,13 +52,76 @@ struct Reader<'a> {
 
 impl Reader<'_> {
     fn error(&mut self, key: &str, rule: &str) {
+        self.find(Severity::Error, key, rule, "correct it, or remove it");
+    }
+
+    fn find(&mut self, severity: Severity, key: &str, rule: &str, fix: &str) {
         self.findings.push(Finding {
-            severity: Severity::Error,
+            severity,
             key: key.to_owned(),
             value: self.texts.get(key).cloned(),
             rule: rule.to_owned(),
-            fix: "correct it, or remove it".to_owned(),
+            fix: fix.to_owned(),
         });
+    }
+
+    /// What the rules about keys name that these resources do not have, and what contradicts
+    /// itself.
+    fn review_keys(&mut self, rules: &AlterConfigRules) {
+        let allowed = rules.allowed_keys.iter().flatten();
+        let both: Vec<&String> = allowed
+            .filter(|key| rules.denied_keys.contains(*key))
+            .collect();
+        for key in both {
+            let rule = format!("has {key}, which {ALLOWED_KEYS} has, too");
+            self.error(DENIED_KEYS, &rule);
+        }
+        let lists = [
+            (ALLOWED_KEYS, rules.allowed_keys.as_ref()),
+            (DENIED_KEYS, Some(&rules.denied_keys)),
+        ];
+        for (list, keys) in lists {
+            for key in keys.into_iter().flatten() {
+                if is_number(&rules.resources, key).is_none() {
+                    self.unknown(list, key, &rules.resources);
+                }
+            }
+        }
+        for key in rules.ranges.keys() {
+            let name = format!("{RANGE}{key}");
+            match is_number(&rules.resources, key) {
+                Some(true) => {}
+                Some(false) => {
+                    self.error(
+                        &name,
+                        &format!("is about {key}, whose values are no numbers"),
+                    );
+                }
+                None => self.unknown(&name, key, &rules.resources),
+            }
+            let allowed = rules.allowed_keys.as_ref();
+            if rules.denied_keys.contains(key) || allowed.is_some_and(|keys| !keys.contains(key)) {
+                let rule = format!("is never asked: the other rules let nobody set {key}");
+                self.find(
+                    Severity::Warning,
+                    &name,
+                    &rule,
+                    "remove it, or allow the key",
+                );
+            }
+        }
+    }
+
+    /// A newer release may know it, so that it stops nothing.
+    fn unknown(&mut self, name: &str, key: &str, resources: &BTreeSet<i8>) {
+        let types = TYPES.iter().filter(|(_, id)| resources.contains(id));
+        let types: Vec<&str> = types.map(|(text, _)| *text).collect();
+        let rule = format!(
+            "has {key}, which is no key of {} in Kafka 4.4",
+            types.join(" or ")
+        );
+        let fix = format!("correct it, or name its resource in {RESOURCES}");
+        self.find(Severity::Warning, name, &rule, &fix);
     }
 
     fn count(&mut self, key: &str) -> Option<u32> {
@@ -65,16 +133,45 @@ impl Reader<'_> {
         count
     }
 
-    fn list(&self, key: &str) -> Option<BTreeSet<String>> {
+    fn list(&mut self, key: &str) -> Option<BTreeSet<String>> {
         let text = self.texts.get(key)?;
         let entries = text.split(',').map(str::trim);
-        Some(
-            entries
-                .filter(|entry| !entry.is_empty())
-                .map(str::to_owned)
-                .collect(),
-        )
+        let entries: BTreeSet<String> = entries
+            .filter(|entry| !entry.is_empty())
+            .map(str::to_owned)
+            .collect();
+        if entries.is_empty() {
+            self.error(key, "must name at least one");
+        }
+        Some(entries)
     }
+}
+
+/// Whether the values of a key are numbers; `None` when none of these resources has it. Where two
+/// have it, one with numbers counts.
+fn is_number(resources: &BTreeSet<i8>, key: &str) -> Option<bool> {
+    let of = |resource: &i8| match *resource {
+        config_keys::BROKER => is_brokers_number(key),
+        resource => config_keys::is_number(resource, key),
+    };
+    resources.iter().filter_map(of).max()
+}
+
+/// The same of a broker, whose keys may have a listener in front of them, and a mechanism.
+fn is_brokers_number(key: &str) -> Option<bool> {
+    if config_keys::BROKER_ONLY_DYNAMIC.contains(&key) {
+        return Some(true);
+    }
+    let number = |key: &str| {
+        let kind = keys::find(key)?.kind;
+        let numbers = [Kind::Double, Kind::Int, Kind::Long, Kind::Short];
+        Some(numbers.contains(&kind))
+    };
+    let of_listener = || {
+        let (_, rest) = key.strip_prefix("listener.name.")?.split_once('.')?;
+        number(rest).or_else(|| number(rest.split_once('.')?.1))
+    };
+    number(key).or_else(of_listener)
 }
 
 /// Reads the rules of a policy about new topics; what is wrong with them becomes a finding.
@@ -95,7 +192,15 @@ pub(crate) fn create_topic(
         let rule = format!("must not be above {REPLICATION_MAX}, which is {max}");
         reader.error(REPLICATION_MIN, &rule);
     }
-    if let Some(pattern) = &rules.name_pattern
+    if rules.replication_min.is_some_and(|min| min > REPLICAS_MAX) {
+        let rule = format!("must not be above {REPLICAS_MAX}, which no topic can have");
+        reader.error(REPLICATION_MIN, &rule);
+    }
+    let pattern = rules.name_pattern.as_deref();
+    if pattern.is_some_and(|pattern| pattern.trim().is_empty()) {
+        reader.error(NAME_PATTERN, "must not be empty, no topic has such a name");
+    }
+    if let Some(pattern) = pattern
         && Regex::new(&format!("^(?:{pattern})$")).is_err()
     {
         reader.error(NAME_PATTERN, "must be a regular expression");
@@ -139,5 +244,6 @@ pub(crate) fn alter_config(
             Err(rule) => reader.error(name, &rule),
         }
     }
+    reader.review_keys(&rules);
     rules
 }

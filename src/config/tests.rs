@@ -426,3 +426,84 @@ fn policies_are_given_as_rules() {
         assert!(text.contains(words), "{line}: {text}");
     }
 }
+
+#[test]
+fn policies_that_cannot_be_meant_are_refused() {
+    let create = "kraftd.create.topic.policy";
+    let alter = "kraftd.alter.config.policy";
+    let brokers = format!("{alter}.resources=BROKER");
+    for (lines, words) in [
+        (vec![format!("{create}.name.pattern=")], "must not be empty"),
+        (
+            vec![format!("{create}.replication.factor.min=40000")],
+            "not be above 32767",
+        ),
+        (vec![format!("{alter}.allowed.keys=")], "at least one"),
+        (vec![format!("{alter}.denied.keys= , ")], "at least one"),
+        (vec![format!("{alter}.resources=")], "at least one"),
+        (
+            vec![
+                format!("{alter}.allowed.keys=retention.ms,segment.ms"),
+                format!("{alter}.denied.keys=segment.ms"),
+            ],
+            "has segment.ms, which kraftd.alter.config.policy.allowed.keys has, too",
+        ),
+        (
+            vec![format!("{alter}.range.cleanup.policy=1..2")],
+            "cleanup.policy, whose values are no numbers",
+        ),
+        (
+            vec![format!("{alter}.range.listeners=1..2"), brokers.clone()],
+            "listeners, whose values are no numbers",
+        ),
+    ] {
+        let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+        let text = texts(&load_lines(&lines).unwrap_err());
+        assert!(text.contains(words), "{lines:?}: {text}");
+    }
+}
+
+#[test]
+fn keys_of_policies_that_no_resource_has_are_warned_of() {
+    let alter = "kraftd.alter.config.policy";
+    let brokers = format!("{alter}.resources=BROKER");
+    for (lines, words) in [
+        (
+            vec![format!("{alter}.allowed.keys=retention.ms,no.such.key")],
+            "has no.such.key, which is no key of TOPIC in Kafka 4.4",
+        ),
+        (
+            vec![format!("{alter}.denied.keys=num.io.threads")],
+            "has num.io.threads, which is no key of TOPIC",
+        ),
+        (
+            vec![format!("{alter}.range.no.such.key=1..2")],
+            "has no.such.key, which is no key of TOPIC",
+        ),
+        (
+            vec![
+                format!("{alter}.denied.keys=retention.ms"),
+                format!("{alter}.range.retention.ms=1..2"),
+            ],
+            "let nobody set retention.ms",
+        ),
+        (
+            vec![format!("{alter}.range.retention.ms=1..2"), brokers.clone()],
+            "has retention.ms, which is no key of BROKER",
+        ),
+    ] {
+        let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+        let text = texts(&load_lines(&lines).unwrap().warnings);
+        assert!(text.contains(words), "{lines:?}: {text}");
+    }
+    let known = [
+        format!("{alter}.range.listener.name.x.max.connections=1.."),
+        format!("{alter}.range.leader.replication.throttled.rate=1.."),
+        format!("{alter}.range.num.io.threads=1..8"),
+        format!("{alter}.denied.keys=listener.name.x.plain.sasl.jaas.config"),
+        brokers,
+    ];
+    let known: Vec<&str> = known.iter().map(String::as_str).collect();
+    let warnings = texts(&load_lines(&known).unwrap().warnings);
+    assert!(!warnings.contains("no key of"), "{warnings}");
+}

@@ -209,6 +209,28 @@ mod tests {
     }
 
     #[test]
+    fn what_policies_know_of_keys_is_what_the_controller_takes() {
+        use crate::controller::configs::definition::Kind;
+        use crate::controller::configs::{client_metrics, group, topic};
+        use crate::types::config_keys::{CLIENT_METRICS, GROUP, TOPIC, is_number, names};
+
+        let groups = group::KEYS.iter().map(|key| &key.definition);
+        for (resource, definitions) in [
+            (TOPIC, topic::DEFINITIONS.iter().collect::<Vec<_>>()),
+            (CLIENT_METRICS, client_metrics::DEFINITIONS.iter().collect()),
+            (GROUP, groups.collect()),
+        ] {
+            for definition in &definitions {
+                let kinds = [Kind::Double, Kind::Int, Kind::Long, Kind::Short];
+                let number = kinds.contains(&definition.kind);
+                let name = definition.name;
+                assert_eq!(is_number(resource, name), Some(number), "{name}");
+            }
+            assert_eq!(names(resource).count(), definitions.len());
+        }
+    }
+
+    #[test]
     fn topics_that_a_policy_does_not_allow_are_not_created() {
         let mut world = world();
         let violation = ErrorCode::PolicyViolation;

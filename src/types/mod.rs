@@ -1,5 +1,6 @@
 //! Words that every room shares: ids that do not mix, time as plain numbers, Kafka's error codes.
 
+pub mod config_keys;
 pub mod error_code;
 pub mod features;
 pub mod ids;

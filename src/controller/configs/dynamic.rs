@@ -3,6 +3,7 @@
 
 use super::definition::{Check, Definition, Kind, Value, list};
 use super::{server_keys, topic};
+use crate::types::config_keys::BROKER_ONLY_DYNAMIC;
 
 /// The level that a value was set at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,16 +66,9 @@ const LISTENER_KEYS_OF_ALL: [&str; 3] = [
     "num.network.threads",
 ];
 
-/// Keys of brokers that no file has: rates in bytes a second.
-const ONLY_DYNAMIC: [&str; 3] = [
-    "follower.replication.throttled.rate",
-    "leader.replication.throttled.rate",
-    "replica.alter.log.dirs.io.max.bytes.per.second",
-];
-
 /// True for a key that can only be set while the node runs; its values are of type LONG.
 pub(super) fn is_only_dynamic(name: &str) -> bool {
-    ONLY_DYNAMIC.contains(&name)
+    BROKER_ONLY_DYNAMIC.contains(&name)
 }
 
 /// Keys of a listener that may have a mechanism in front of them, too.

@@ -1,0 +1,132 @@
+//! The keys of the resources that have a closed list of them, in release 4.4: what a rule about a
+//! key can be about. The rooms that give the keys their values have the rest; a test of the
+//! controller holds the two together.
+
+/// TOPIC.
+pub const TOPIC: i8 = 2;
+/// BROKER: its keys are those of a server's file, and some that no file has.
+pub const BROKER: i8 = 4;
+/// CLIENT_METRICS.
+pub const CLIENT_METRICS: i8 = 16;
+/// GROUP.
+pub const GROUP: i8 = 32;
+
+/// The keys of one type of resources.
+struct Keys {
+    resource: i8,
+    /// Keys whose values are numbers.
+    numbers: &'static [&'static str],
+    /// All others.
+    others: &'static [&'static str],
+}
+
+const ALL: [Keys; 3] = [
+    Keys {
+        resource: TOPIC,
+        numbers: &[
+            "compression.gzip.level",
+            "compression.lz4.level",
+            "compression.zstd.level",
+            "delete.retention.ms",
+            "file.delete.delay.ms",
+            "flush.messages",
+            "flush.ms",
+            "index.interval.bytes",
+            "internal.segment.bytes",
+            "local.retention.bytes",
+            "local.retention.ms",
+            "max.compaction.lag.ms",
+            "max.decompressed.message.bytes",
+            "max.message.bytes",
+            "message.timestamp.after.max.ms",
+            "message.timestamp.before.max.ms",
+            "min.cleanable.dirty.ratio",
+            "min.compaction.lag.ms",
+            "min.insync.replicas",
+            "remote.copy.lag.bytes",
+            "remote.copy.lag.ms",
+            "retention.bytes",
+            "retention.ms",
+            "segment.bytes",
+            "segment.index.bytes",
+            "segment.jitter.ms",
+            "segment.ms",
+        ],
+        others: &[
+            "cleanup.policy",
+            "compression.type",
+            "errors.deadletterqueue.group.enable",
+            "follower.replication.throttled.replicas",
+            "leader.replication.throttled.replicas",
+            "message.timestamp.type",
+            "preallocate",
+            "remote.log.copy.disable",
+            "remote.log.delete.on.disable",
+            "remote.storage.enable",
+            "unclean.leader.election.enable",
+        ],
+    },
+    Keys {
+        resource: CLIENT_METRICS,
+        numbers: &["interval.ms"],
+        others: &["match", "metrics"],
+    },
+    Keys {
+        resource: GROUP,
+        numbers: &[
+            "consumer.assignment.interval.ms",
+            "consumer.heartbeat.interval.ms",
+            "consumer.session.timeout.ms",
+            "share.assignment.interval.ms",
+            "share.delivery.count.limit",
+            "share.heartbeat.interval.ms",
+            "share.partition.max.record.locks",
+            "share.record.lock.duration.ms",
+            "share.session.timeout.ms",
+            "streams.acceptable.recovery.lag",
+            "streams.assignment.interval.ms",
+            "streams.heartbeat.interval.ms",
+            "streams.initial.rebalance.delay.ms",
+            "streams.num.standby.replicas",
+            "streams.num.warmup.replicas",
+            "streams.session.timeout.ms",
+            "streams.task.offset.interval.ms",
+        ],
+        others: &[
+            "consumer.assignor.offload.enable",
+            "errors.deadletterqueue.copy.record.enable",
+            "errors.deadletterqueue.topic.name",
+            "share.assignor.offload.enable",
+            "share.auto.offset.reset",
+            "share.isolation.level",
+            "share.renew.acknowledge.enable",
+            "streams.assignor.name",
+            "streams.assignor.offload.enable",
+            "streams.rack.aware.assignment.tags",
+        ],
+    },
+];
+
+/// Keys of brokers that no file has: rates in bytes a second, numbers all.
+pub const BROKER_ONLY_DYNAMIC: [&str; 3] = [
+    "follower.replication.throttled.rate",
+    "leader.replication.throttled.rate",
+    "replica.alter.log.dirs.io.max.bytes.per.second",
+];
+
+/// Whether the values of a key are numbers; `None` where the resource has no such key, or is none
+/// of TOPIC, CLIENT_METRICS and GROUP.
+#[must_use]
+pub fn is_number(resource: i8, key: &str) -> Option<bool> {
+    let keys = ALL.iter().find(|keys| keys.resource == resource)?;
+    if keys.numbers.contains(&key) {
+        return Some(true);
+    }
+    keys.others.contains(&key).then_some(false)
+}
+
+/// Every key of a type of resources.
+pub fn names(resource: i8) -> impl Iterator<Item = &'static str> {
+    let keys = ALL.iter().filter(move |keys| keys.resource == resource);
+    keys.flat_map(|keys| keys.numbers.iter().chain(keys.others).copied())
+}
