@@ -20,6 +20,16 @@ const ALLOWED: &[(&str, &str)] = &[
     ("IncrementalAlterConfigs", "unknown operation"),
     ("AlterPartition", "recovery state unknown"),
     ("ControllerRegistration", "unknown security protocol"),
+    // Java registers it; kraftd does not, and has nothing to unregister then.
+    ("BrokerRegistration", "a broker's id below zero"),
+    ("UnregisterBroker", "the broker below zero is unregistered"),
+    ("BrokerRegistration", "a broker's least id"),
+    ("UnregisterBroker", "the least broker is unregistered"),
+    ("ControllerRegistration", "a controller's id below zero"),
+    (
+        "UnregisterController",
+        "the controller below zero is unregistered",
+    ),
     // Java 4.4.0 fails to encode each of its FetchSnapshot errors.
     ("FetchSnapshot", "another topic"),
     ("FetchSnapshot", "another partition"),
@@ -202,6 +212,11 @@ fn who_may_not_ask_is_told_so_as_by_javas_controller() {
 #[test]
 fn brokers_requests_good_and_bad_are_answered_as_javas_controller_answers() {
     compare("broker-requests.tsv");
+}
+
+#[test]
+fn nodes_with_ids_below_zero_are_not_registered_as_javas_controller_does() {
+    compare("ids-below-zero.tsv");
 }
 
 #[test]

@@ -15,20 +15,31 @@ use crate::harness::{Driver, Kind, Setup};
 const OUTCOMES: Table = Table {
     file: "fixtures/4.4.0/levels/outcomes.tsv",
     session_ms: 600_000,
+    line: "",
 };
 const SESSIONS: Table = Table {
     file: "fixtures/4.4.0/levels/sessions.tsv",
     session_ms: 2_000,
+    line: "",
+};
+const DOWNGRADE: Table = Table {
+    file: "fixtures/4.4.0/levels/downgrade.tsv",
+    session_ms: 600_000,
+    line: "leader.imbalance.check.interval.seconds=1",
 };
 
 /// Where what happens to a session that ends is recorded: without and with eligible leader
 /// replicas in records, and with them enabled.
 const LEVELS_OF_SESSIONS: [u16; 4] = [7, 22, 25, 33];
+/// The first level with eligible leader replicas, and the last.
+const LEVELS_OF_DOWNGRADE: [u16; 2] = [26, 33];
 
 #[derive(Clone, Copy)]
 struct Table {
     file: &'static str,
     session_ms: u32,
+    /// A line more of the controller's configuration.
+    line: &'static str,
 }
 
 /// The lowest level that 4.4 can run, and its newest that is ready for production.
@@ -81,6 +92,7 @@ fn differences(table: Table, level: u16, driver: &mut Driver) -> Vec<String> {
     // Nothing but what is asked for is written.
     setup.add_controller_line("metadata.max.idle.interval.ms=0");
     setup.add_controller_line(&format!("broker.session.timeout.ms={}", table.session_ms));
+    setup.add_controller_line(table.line);
     setup.format_static(kind, &["-r", name(level)]);
     let _controller = setup.start_controller(kind);
     let told = setup.path("told.tsv");
@@ -131,6 +143,11 @@ fn at_every_level_requests_are_answered_and_records_are_written_as_by_javas_cont
 #[test]
 fn brokers_whose_sessions_end_come_back_as_with_javas_controller() {
     compare(SESSIONS, LEVELS_OF_SESSIONS.to_vec());
+}
+
+#[test]
+fn eligible_leaders_that_are_forgotten_after_a_downgrade_leave_what_javas_controller_leaves() {
+    compare(DOWNGRADE, LEVELS_OF_DOWNGRADE.to_vec());
 }
 
 fn compare(table: Table, levels: Vec<u16>) {

@@ -85,6 +85,9 @@ if [ "$what" = all ] || [ "$what" = levels ]; then
   java -Xmx256m "-Dlog4j2.configurationFile=$PWD/compat/java/conf/log4j2-tools.properties" \
     -cp "$classes:$jars/4.4.0/*" kraftd.compat.LevelRecorder fixtures/4.4.0/levels/sessions.tsv \
     2000 7 22 25 33
+  java -Xmx256m "-Dlog4j2.configurationFile=$PWD/compat/java/conf/log4j2-tools.properties" \
+    -cp "$classes:$jars/4.4.0/*" kraftd.compat.LevelRecorder fixtures/4.4.0/levels/downgrade.tsv \
+    "600000;leader.imbalance.check.interval.seconds=1" 26 33
 fi
 
 if [ "$what" = all ] || [ "$what" = authorizer ]; then

@@ -5,10 +5,12 @@ mod handover_tests;
 mod incarnation_tests;
 
 use kafka_protocol::messages::{
-    BrokerHeartbeatResponse, BrokerRegistrationRequest, broker_registration_request,
+    BrokerHeartbeatResponse, BrokerRegistrationRequest, ControllerRegistrationRequest,
+    broker_registration_request,
 };
 use kafka_protocol::protocol::StrBytes;
 
+use super::new_partitions::{check_assignment, place};
 use super::testing::World;
 use super::{Decision, Reply, Request, periodic};
 use crate::records::rpc::BrokerHeartbeatRequest;
@@ -468,4 +470,40 @@ fn a_topic_that_allows_it_is_led_by_a_replica_that_may_lack_records() {
         };
         assert_eq!(shorts(&fenced)[0], expected, "{kind} '{name}' {value}");
     }
+}
+
+#[test]
+fn a_node_that_registers_with_a_negative_id_is_refused_and_nothing_is_written() {
+    for id in [-1, -2, i32::MIN] {
+        let mut world = World::with_brokers(&[1]);
+        let request = world.registration(id, 7, -1);
+        let mut refused = |request: Request, code| {
+            let refusal = world.take(0, request).unwrap_err();
+            assert_eq!(refusal.code, code, "{id}");
+        };
+        let broker = Request::BrokerRegistration(request.clone());
+        refused(broker, ErrorCode::InvalidRegistration);
+        let other = request.with_cluster_id("another".into());
+        let broker = Request::BrokerRegistration(other);
+        refused(broker, ErrorCode::InconsistentClusterId);
+        let controller = ControllerRegistrationRequest::default().with_controller_id(id);
+        let controller = Request::ControllerRegistration(controller);
+        refused(controller, ErrorCode::InvalidRequest);
+    }
+}
+
+#[test]
+fn a_broker_of_a_java_log_with_a_negative_id_gets_no_replicas() {
+    let mut world = World::with_brokers(&[1, -1]);
+    let image = world.image.clone();
+    for _ in 0..20 {
+        let placed = place(&image, &mut world.soft, 4, 1).unwrap();
+        assert!(placed.iter().all(|it| it == &[1]), "{placed:?}");
+    }
+    let refused = check_assignment(&image, &[1, -1], None).unwrap_err();
+    assert!(
+        refused.contains("broker -1, but no such broker"),
+        "{refused}"
+    );
+    assert!(check_assignment(&image, &[1], None).is_ok());
 }

@@ -444,6 +444,17 @@ pub fn note_undecided(view: &View<'_>, soft: &mut Soft, request: &Request) {
     }
 }
 
+/// Refuses the id of a node that registers when it is below 0: in partitions -1 stands for nobody.
+///
+/// # Errors
+/// A sentence.
+fn check_node_id(id: i32) -> Result<(), String> {
+    if id < 0 {
+        return Err(format!("A node cannot register as {id}: ids begin at 0."));
+    }
+    Ok(())
+}
+
 /// Refuses a request with more items than an operation may have records.
 fn bounded_items(count: usize) -> Result<(), ApiError> {
     if count > RECORDS_PER_OPERATION_MAX {

@@ -63,6 +63,12 @@ fn has_uncordoned_directory(broker: &Broker) -> bool {
     broker.directories.is_empty() || broker.directories.iter().any(|id| !cordoned.contains(id))
 }
 
+/// False for a broker of a log of Java's that registered with an id below 0: as a replica it would
+/// be nobody.
+const fn has_id(id: NodeId) -> bool {
+    id.0 >= 0
+}
+
 /// Chooses replicas by [`placement`], over the brokers that are not shutting down and have a
 /// directory left that takes new replicas.
 pub(super) fn place(
@@ -74,6 +80,7 @@ pub(super) fn place(
     let usable: Vec<UsableBroker<'_>> = image
         .brokers()
         .values()
+        .filter(|broker| has_id(broker.id))
         // One that leaves. A registration says so until the next one; as in Java, a broker that
         // registered again on its way out is taken to stay until it says otherwise.
         .filter(|broker| soft.brokers.shutdown_offset(broker.id).is_none())
@@ -104,7 +111,8 @@ pub(super) fn check_assignment(
     sorted.sort_unstable();
     let mut previous = None;
     for id in sorted {
-        let Some(broker) = image.broker(NodeId(id)) else {
+        let broker = image.broker(NodeId(id)).filter(|it| has_id(it.id));
+        let Some(broker) = broker else {
             return Err(format!(
                 "The manual partition assignment includes broker {id}, but no such broker is \
                  registered."

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use kafka_protocol::messages::{BrokerRegistrationRequest, BrokerRegistrationResponse};
 
 use super::levels::metadata_version;
-use super::{Decision, Reply, Soft, View, endpoints, leaders};
+use super::{Decision, Reply, Soft, View, check_node_id, endpoints, leaders};
 use crate::image::{Broker, Place};
 use crate::records::{
     BrokerEndpoint, BrokerFeature, Record, RegisterBrokerRecord, VersionedRecord,
@@ -18,8 +18,9 @@ use crate::types::{ApiError, BrokerEpoch, ErrorCode, NodeId, Uuid};
 ///
 /// # Errors
 /// INCONSISTENT_CLUSTER_ID, DUPLICATE_BROKER_REGISTRATION, BROKER_ID_NOT_REGISTERED (a ZooKeeper
-/// broker), INVALID_REGISTRATION, UNSUPPORTED_VERSION, checked in this order. A listener with an
-/// unknown security protocol is an INVALID_REGISTRATION; Java fails there and resigns.
+/// broker), INVALID_REGISTRATION, UNSUPPORTED_VERSION, checked in this order. An id below 0 is an
+/// INVALID_REGISTRATION, right behind the cluster's id; Java registers it. A listener with an
+/// unknown security protocol is an INVALID_REGISTRATION, too; Java fails there and resigns.
 pub(super) fn decide(
     view: &View<'_>,
     soft: &mut Soft,
@@ -136,6 +137,8 @@ fn check_identity(
             ),
         ));
     }
+    check_node_id(request.broker_id.0)
+        .map_err(|text| ApiError::new(ErrorCode::InvalidRegistration, text))?;
     if let Some(existing) = existing {
         let session_ms = view.settings.session_timeout_ms;
         let now = view.now.instant;

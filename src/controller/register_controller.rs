@@ -5,7 +5,7 @@ use kafka_protocol::messages::controller_registration_request::{Feature, Listene
 use kafka_protocol::protocol::StrBytes;
 
 use super::levels::metadata_version;
-use super::{Decision, Reply, Settings, View, endpoints};
+use super::{Decision, Reply, Settings, View, check_node_id, endpoints};
 use crate::records::{
     ControllerEndpoint, ControllerFeature, Record, RegisterControllerRecord, VersionedRecord,
 };
@@ -44,8 +44,8 @@ pub fn own(
 /// Takes the registration as it is; a newer one replaces it.
 ///
 /// # Errors
-/// UNSUPPORTED_VERSION below 3.7-IV0; INVALID_REQUEST for a listener with an unknown security
-/// protocol, where Java fails and resigns.
+/// UNSUPPORTED_VERSION below 3.7-IV0; INVALID_REQUEST for an id below 0, which Java registers, and
+/// for a listener with an unknown security protocol, where Java fails and resigns.
 pub(super) fn decide(view: &View<'_>, request: Registration) -> Result<Decision, ApiError> {
     if !metadata_version(view.image).controller_registration() {
         return Err(ApiError::new(
@@ -54,6 +54,8 @@ pub(super) fn decide(view: &View<'_>, request: Registration) -> Result<Decision,
             "The version of API is not supported.",
         ));
     }
+    check_node_id(request.controller_id)
+        .map_err(|text| ApiError::new(ErrorCode::InvalidRequest, text))?;
     let listeners = request.listeners.into_iter().map(|listener| {
         let end_point = ControllerEndpoint {
             name: listener.name.to_string(),

@@ -69,7 +69,10 @@ impl World {
     pub(super) fn with_brokers(ids: &[i32]) -> Self {
         let mut world = Self::at_level(33);
         for id in ids {
-            world.broker(*id, &[Uuid::from_u128(0x1000 + *id as u128)]);
+            world.broker(
+                *id,
+                &[Uuid::from_u128(0x1000 + u128::from(id.unsigned_abs()))],
+            );
         }
         world
     }
@@ -87,7 +90,7 @@ impl World {
         });
         let record = RegisterBrokerRecord {
             broker_id: id,
-            incarnation_id: Uuid::from_u128(id as u128 + 1),
+            incarnation_id: Uuid::from_u128(u128::from(id.unsigned_abs()) + 1),
             broker_epoch: self.offset,
             features: features.collect(),
             // Below 3.7-IV2 a registration has no place for directories.
@@ -220,7 +223,9 @@ impl World {
             .with_cluster_id(StrBytes::from_string(self.settings.cluster_id.clone()))
             .with_incarnation_id(Uuid::from_u128(incarnation))
             .with_features(ranges.map(feature).collect())
-            .with_log_dirs(vec![Uuid::from_u128(0x1000 + id as u128)])
+            .with_log_dirs(vec![Uuid::from_u128(
+                0x1000 + u128::from(id.unsigned_abs()),
+            )])
             .with_previous_broker_epoch(previous_epoch)
     }
 

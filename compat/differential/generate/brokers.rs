@@ -137,7 +137,7 @@ impl Generator {
         let missing = (FIRST..=LAST).find_map(|slot| self.missing(slot));
         let broker = match missing {
             Some(id) if !self.dice.once_in(4) => id,
-            // Java registers a broker with the id -1, and stops over its first partition.
+            // Java registers a broker with the id -1, and never answers again: see `answers`.
             _ => self.some_broker().max(FIRST),
         };
         let broker = self.who_may_come(broker, missing);

@@ -24,7 +24,8 @@ public final class LevelRecorder {
 
     /**
      * Arguments: the table, which is written again with the outcomes, the session of brokers in
-     * milliseconds, and the levels; all of them without levels.
+     * milliseconds, behind which lines of the configuration may stand, parted by semicolons, and the
+     * levels; all of them without levels.
      */
     public static void main(String[] args) throws Exception {
         Path file = Path.of(args[0]);
@@ -67,7 +68,7 @@ public final class LevelRecorder {
     }
 
     private static List<Levels.Outcome> at(
-        MetadataVersion version, String session, List<String[]> table
+        MetadataVersion version, String settings, List<String[]> table
     ) throws Exception {
         Path dir = Files.createTempDirectory("level");
         int port = Servers.freePort();
@@ -80,7 +81,11 @@ public final class LevelRecorder {
         lines.put("log.dirs", dir.resolve("data").toString());
         // Nothing but what is asked for is written.
         lines.put("metadata.max.idle.interval.ms", "0");
-        lines.put("broker.session.timeout.ms", session);
+        String[] parts = settings.split(";");
+        lines.put("broker.session.timeout.ms", parts[0]);
+        for (String line : List.of(parts).subList(1, parts.length)) {
+            lines.put(line.split("=")[0], line.split("=")[1]);
+        }
         Path config = dir.resolve("server.properties");
         try (var out = Files.newOutputStream(config)) {
             lines.store(out, null);
