@@ -8,7 +8,7 @@ use kafka_protocol::messages as m;
 use kafka_protocol::protocol::Decodable;
 
 use super::dispatch::{Call, Ctx, Local};
-use super::shape::Shape;
+use super::shape::{ELEMENTS_MAX, Misfit, Shape, ShapeFault, Size};
 use super::{acls, hosts, refusals, sasl, shapes, wire};
 use crate::controller::{self, quotas::AlterClientQuotas};
 use crate::records::rpc::{self, Message};
@@ -42,13 +42,42 @@ pub(crate) struct Api {
     pub(crate) alone: bool,
     /// What its body looks like.
     pub(crate) shape: &'static Shape,
+    /// Of a body with more items than these, only the first of each list is read and refused.
+    pub(crate) items_max: usize,
     /// See [`Decode`].
     pub(crate) decode: Decode,
     /// See [`Refuse`].
     pub(crate) refuse: Refuse,
 }
 
+/// Items that are read of any request: twice what any rule looks at, so that whoever asks for
+/// little too much is told so item by item. What a request takes in memory follows from it.
+const ITEMS_READ_MAX: usize = 2 * controller::ITEMS_MAX;
+
+/// The same where a rule takes so many topics or resources as one operation may have records. Each
+/// may have a partition and a configuration key with it, and then something is left for the rule to
+/// refuse.
+const RECORDS_READ_MAX: usize = 5 * controller::RECORDS_PER_OPERATION_MAX;
+
 impl Api {
+    /// What a whole body holds, or `None` when it has too many items to be read.
+    ///
+    /// # Errors
+    /// The bytes are not a body of this API at `version`.
+    pub(crate) fn measure(&self, body: &[u8], version: i16) -> Result<Option<Size>, Misfit> {
+        match self.shape.check_items(body, version, self.items_max) {
+            Ok(size) => Ok(Some(size)),
+            Err(misfit) if misfit.fault == ShapeFault::TooManyElements => Ok(None),
+            Err(misfit) => Err(misfit),
+        }
+    }
+
+    /// Whether a body that was measured has too many items to be read.
+    pub(crate) fn too_many_items(&self, body: &[u8], version: i16) -> bool {
+        // Each takes a byte at least.
+        body.len() > self.items_max && matches!(self.measure(body, version), Ok(None))
+    }
+
     /// Whether `version` is served.
     pub(crate) const fn serves(&self, version: i16) -> bool {
         self.min <= version && version <= self.max
@@ -93,6 +122,7 @@ macro_rules! api {
             forwardable: $forwardable,
             alone: false,
             shape: &shapes::$shape,
+            items_max: ITEMS_READ_MAX,
             decode: |body, $ctx| {
                 let $message = read::<$request>(body, $ctx.version)?;
                 $call
@@ -151,14 +181,21 @@ pub(crate) static TABLE: &[Api] = &[
         forwardable: false,
         alone: false,
         shape: &shapes::API_VERSIONS,
+        items_max: ITEMS_READ_MAX,
         decode: |body, ctx| {
             let request = rpc::ApiVersionsRequest::decode(&body, ctx.version)?;
             Ok(Call::Local(Local::ApiVersions(request)))
         },
         refuse: |_, version, error| refusals::refuse_api_versions(version, error),
     },
-    controller!(19 CreateTopics 2-7 CREATE_TOPICS, true, m::CreateTopicsRequest),
-    controller!(20 DeleteTopics 1-6 DELETE_TOPICS, true, m::DeleteTopicsRequest),
+    Api {
+        items_max: RECORDS_READ_MAX,
+        ..controller!(19 CreateTopics 2-7 CREATE_TOPICS, true, m::CreateTopicsRequest)
+    },
+    Api {
+        items_max: RECORDS_READ_MAX,
+        ..controller!(20 DeleteTopics 1-6 DELETE_TOPICS, true, m::DeleteTopicsRequest)
+    },
     Api {
         // There may be any number of entries.
         alone: true,
@@ -181,12 +218,16 @@ pub(crate) static TABLE: &[Api] = &[
     Api {
         // Ten thousand resources may be asked for, each with all of its keys.
         alone: true,
+        items_max: RECORDS_READ_MAX,
         ..local!(32 DescribeConfigs 1-4 DESCRIBE_CONFIGS, m::DescribeConfigsRequest)
     },
     controller!(33 AlterConfigs 0-2 ALTER_CONFIGS, true, m::AlterConfigsRequest),
     api!(36 SaslAuthenticate 0-2 SASL_AUTHENTICATE, false, m::SaslAuthenticateRequest,
         |_request, ctx| Call::answered(&sasl::authenticate(), ctx.version)),
-    controller!(37 CreatePartitions 0-3 CREATE_PARTITIONS, true, m::CreatePartitionsRequest),
+    Api {
+        items_max: RECORDS_READ_MAX,
+        ..controller!(37 CreatePartitions 0-3 CREATE_PARTITIONS, true, m::CreatePartitionsRequest)
+    },
     Api {
         key: 38,
         name: "CreateDelegationToken",
@@ -195,6 +236,7 @@ pub(crate) static TABLE: &[Api] = &[
         forwardable: true,
         alone: false,
         shape: &shapes::CREATE_DELEGATION_TOKEN,
+        items_max: ITEMS_READ_MAX,
         decode: |body, ctx| {
             let request = read::<m::CreateDelegationTokenRequest>(body, ctx.version)?;
             Ok(Call::controller(
@@ -244,8 +286,11 @@ pub(crate) static TABLE: &[Api] = &[
         ..local!(50 DescribeUserScramCredentials 0-0 DESCRIBE_USER_SCRAM_CREDENTIALS,
             m::DescribeUserScramCredentialsRequest)
     },
-    controller!(51 AlterUserScramCredentials 0-0 ALTER_USER_SCRAM_CREDENTIALS, true,
-        m::AlterUserScramCredentialsRequest),
+    Api {
+        items_max: RECORDS_READ_MAX,
+        ..controller!(51 AlterUserScramCredentials 0-0 ALTER_USER_SCRAM_CREDENTIALS, true,
+            m::AlterUserScramCredentialsRequest)
+    },
     raft!(52 Vote 0-2 VOTE, |request: VoteRequest, ctx| {
         wire::vote_request(request, ctx.cluster_id)
     }),
@@ -261,7 +306,11 @@ pub(crate) static TABLE: &[Api] = &[
             wire::describe_quorum_request(request)
         })
     },
-    controller!(56 AlterPartition 2-3 ALTER_PARTITION, false, m::AlterPartitionRequest),
+    Api {
+        // A leader that is refused asks for the same again, for ever.
+        items_max: ELEMENTS_MAX,
+        ..controller!(56 AlterPartition 2-3 ALTER_PARTITION, false, m::AlterPartitionRequest)
+    },
     controller!(57 UpdateFeatures 0-2 UPDATE_FEATURES, true, m::UpdateFeaturesRequest),
     Api {
         // The answer is an inner answer: its own weight is not known before it is opened.
@@ -285,6 +334,7 @@ pub(crate) static TABLE: &[Api] = &[
         forwardable: false,
         alone: false,
         shape: &shapes::BROKER_HEARTBEAT,
+        items_max: ITEMS_READ_MAX,
         decode: |body, ctx| {
             let request = rpc::BrokerHeartbeatRequest::decode(&body, ctx.version)?;
             Ok(Call::controller(
@@ -309,6 +359,7 @@ pub(crate) static TABLE: &[Api] = &[
         forwardable: true,
         alone: false,
         shape: &shapes::ADD_RAFT_VOTER,
+        items_max: ITEMS_READ_MAX,
         decode: |body, ctx| {
             let request = rpc::AddRaftVoterRequest::decode(&body, ctx.version)?;
             Ok(Call::for_quorum(wire::add_voter_request(request), ctx))
@@ -327,6 +378,7 @@ pub(crate) static TABLE: &[Api] = &[
         forwardable: true,
         alone: false,
         shape: &shapes::UNREGISTER_CONTROLLER,
+        items_max: ITEMS_READ_MAX,
         decode: |body, ctx| {
             let request = rpc::UnregisterControllerRequest::decode(&body, ctx.version)?;
             Ok(Call::controller(

@@ -1,7 +1,6 @@
 //! From a frame to an answer: the header, the table's row, the shape check, the decoder, and who
 //! answers.
 
-use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -9,18 +8,15 @@ use bytes::{BufMut, Bytes, BytesMut};
 use kafka_protocol::messages as m;
 use kafka_protocol::messages::incremental_alter_configs_response::AlterConfigsResourceResponse;
 use kafka_protocol::protocol::Encodable;
-use tokio::time::Instant;
 
 use super::api_table::{self, API_VERSIONS_KEY, Api};
 use super::api_versions;
-use super::connection::{
-    Answered, BUSY_MAX, BUSY_RETRY, Closing, Later, Peer, Service, Started, Weight,
-};
-use super::core::{Answer, Busy, Core, Request};
+use super::connection::{Answered, Closing, Peer, Service, Started, Weight};
+use super::core::{Answer, Core, Request};
 use super::envelope::{self, Forwarded};
 use super::frame::{self, HeaderStart};
 use super::log_levels::LogLevels;
-use super::{answers, describe_cluster, hosts, permissions};
+use super::{answers, describe_cluster, permissions, refusals};
 use crate::controller::authorize::{Asker, Audit, Operation, Resource};
 use crate::controller::configs::describe;
 use crate::controller::{self, Settings, acls, scram, tokens};
@@ -28,8 +24,7 @@ use crate::raft;
 use crate::records::rpc::ApiVersionsRequest;
 use crate::types::{ApiError, ErrorCode, Principal, SecurityProtocol};
 
-/// What an element of an array costs when it is decoded, beside its bytes: guessed high.
-const ELEMENT_BYTES: usize = 128;
+mod submit;
 
 /// Who asks, and at which version.
 #[derive(Debug)]
@@ -277,19 +272,21 @@ impl Service for Dispatch {
         }
         frame::parse_header_rest(&mut body, api.flexible(version))
             .map_err(|fault| garbage(format!("a header of {}: {fault}", api.name)))?;
-        let elements = api.shape.check(&body, version).map_err(|misfit| {
+        let size = api.measure(&body, version).map_err(|misfit| {
             garbage(format!(
                 "a body that is no {} v{version}: {misfit}",
                 api.name
             ))
         })?;
+        let outer = size.unwrap_or_default().decoded_bytes;
         let inner = if api.forwards() {
-            envelope::inner_elements(&body)
+            envelope::inner_bytes(&body)
         } else {
             0
         };
         Ok(Weight {
-            bytes: frame.len() + (elements + inner) * ELEMENT_BYTES,
+            // Its answer may say something of each item.
+            bytes: frame.len() + 2 * (outer + inner),
             alone: api.alone,
         })
     }
@@ -329,6 +326,12 @@ impl Service for Dispatch {
             key: api.key,
             request: api.name,
         };
+        if api.too_many_items(&body, header.version) {
+            let answer = self.refuse_unread(asked, &ctx);
+            return answer
+                .map(Started::Answer)
+                .map_err(|fault| garbage(format!("a body that is no {}: {fault}", api.name)));
+        }
         let call = (api.decode)(body, &ctx).map_err(|error| {
             garbage(format!(
                 "a body that is no {} v{}: {error}",
@@ -351,6 +354,24 @@ impl Service for Dispatch {
 }
 
 impl Dispatch {
+    /// Refuses a request with too many items to be read: in the place for the whole request if its
+    /// answer has one, or else of the first item, on which clients find out what is wrong.
+    fn refuse_unread(&self, mut asked: Asked, ctx: &Ctx<'_>) -> anyhow::Result<Bytes> {
+        let api = asked.api;
+        tracing::debug!(
+            "a {} with more than {} items is refused unread (from {})",
+            api.name,
+            api.items_max,
+            ctx.address
+        );
+        asked.body = refusals::first_items(api, &asked.body, asked.version)?;
+        let error = self.authorized(api, ctx).err();
+        Ok(asked.refuse(&error.unwrap_or_else(|| {
+            let text = format!("More than {} items in one request.", api.items_max);
+            ApiError::new(ErrorCode::PolicyViolation, text)
+        })))
+    }
+
     /// Refuses what whoever asks may not ask for.
     fn authorized(&self, api: &Api, ctx: &Ctx<'_>) -> Result<(), ApiError> {
         permissions::check(api, ctx, &self.settings, || self.core.published())
@@ -441,6 +462,7 @@ impl Dispatch {
             header,
             api,
             body,
+            too_many_items,
         } = forwarded;
         let ctx = Ctx {
             version: header.version,
@@ -462,6 +484,12 @@ impl Dispatch {
             envelope: Some(outer.correlation_id),
             loggers: Vec::new(),
         };
+        if too_many_items {
+            return match self.refuse_unread(asked, &ctx) {
+                Ok(answer) => Started::Answer(answer),
+                Err(_) => refuse(ErrorCode::UnsupportedVersion),
+            };
+        }
         let call = (api.decode)(body, &ctx);
         if let (Ok(_), Err(error)) = (&call, self.authorized(api, &ctx)) {
             return Started::Answer(asked.refuse(&error));
@@ -512,75 +540,6 @@ impl Dispatch {
             }
         }
     }
-
-    fn submit(&self, asked: Asked, request: Box<Request>) -> Started {
-        let names = hosts::to_resolve(&request);
-        if !names.is_empty() {
-            let core = Arc::clone(&self.core);
-            return Started::Later(Box::pin(resolved(core, asked, request, names)));
-        }
-        match self.core.submit(request) {
-            Ok(receiver) => Started::Later(later(asked, receiver)),
-            Err(Busy(request)) => {
-                let core = Arc::clone(&self.core);
-                let mut waiting = Some((asked, request));
-                Started::Busy(Box::new(move |give_up| {
-                    let (asked, request) = waiting.take()?;
-                    match core.submit(request) {
-                        Ok(receiver) => Some(later(asked, receiver)),
-                        Err(Busy(_)) if give_up => {
-                            let refusal = asked.refuse(&too_busy()).into();
-                            Some(Box::pin(std::future::ready(Ok(refusal))))
-                        }
-                        Err(Busy(request)) => {
-                            waiting = Some((asked, request));
-                            None
-                        }
-                    }
-                }))
-            }
-        }
-    }
-}
-
-fn too_busy() -> ApiError {
-    let text = "The controller has too many requests waiting.";
-    ApiError::new(ErrorCode::RequestTimedOut, text)
-}
-
-/// Looks up the names that a request asks about, and then has it decided.
-async fn resolved(
-    core: Arc<dyn Core>,
-    asked: Asked,
-    mut request: Box<Request>,
-    names: BTreeSet<String>,
-) -> Result<Answered, Closing> {
-    let Some(unknown) = hosts::unknown(names).await else {
-        let text = "The names in the request could not be looked up in time.";
-        let error = ApiError::new(ErrorCode::RequestTimedOut, text);
-        return Ok(asked.refuse(&error).into());
-    };
-    hosts::note(&mut request, unknown);
-    let give_up = Instant::now() + BUSY_MAX;
-    loop {
-        match core.submit(request) {
-            Ok(receiver) => return later(asked, receiver).await,
-            Err(Busy(_)) if Instant::now() > give_up => {
-                return Ok(asked.refuse(&too_busy()).into());
-            }
-            Err(Busy(back)) => request = back,
-        }
-        tokio::time::sleep(BUSY_RETRY).await;
-    }
-}
-
-fn later(asked: Asked, receiver: tokio::sync::oneshot::Receiver<Answer>) -> Later {
-    Box::pin(async move {
-        match receiver.await {
-            Ok(answer) => Ok(asked.finish(answer)),
-            Err(_) => Err(Closing::Quiet("the core has ended".to_owned())),
-        }
-    })
 }
 
 #[cfg(test)]
@@ -590,3 +549,6 @@ pub(super) mod tests;
 #[cfg(test)]
 #[path = "envelope_tests.rs"]
 mod envelope_tests;
+
+#[cfg(test)]
+mod unread_tests;

@@ -7,7 +7,7 @@ use std::sync::Mutex;
 use kafka_protocol::protocol::{Decodable, StrBytes};
 use tokio::sync::oneshot;
 
-use super::super::core::Published;
+use super::super::core::{Busy, Published};
 use super::*;
 use crate::image::Image;
 use crate::records::Record;

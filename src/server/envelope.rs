@@ -12,7 +12,7 @@ use kafka_protocol::messages::{ApiKey, EnvelopeRequest, EnvelopeResponse};
 
 use super::api_table::{self, Api};
 use super::frame::{HeaderStart, parse_header_rest};
-use super::shape::{Cursor, Kind, Shape, ShapeFault, field};
+use super::shape::{Cursor, Kind, Shape, ShapeFault, Size, field};
 use crate::types::{ErrorCode, Principal};
 
 /// The only version of the principal's form.
@@ -60,6 +60,8 @@ pub(crate) struct Forwarded {
     pub(crate) api: &'static Api,
     /// The inner request's body, its shape checked.
     pub(crate) body: Bytes,
+    /// The body is not to be decoded.
+    pub(crate) too_many_items: bool,
 }
 
 /// Unwraps an envelope, checking in the order of a Java controller.
@@ -87,9 +89,11 @@ pub(crate) fn open(envelope: EnvelopeRequest) -> Result<Forwarded, ErrorCode> {
     if !api.forwardable {
         return Err(ErrorCode::InvalidRequest);
     }
-    if !api.serves(header.version) || api.shape.check(&body, header.version).is_err() {
+    if !api.serves(header.version) {
         return Err(ErrorCode::UnsupportedVersion);
     }
+    let measured = api.measure(&body, header.version);
+    let size = measured.map_err(|_| ErrorCode::UnsupportedVersion)?;
     Ok(Forwarded {
         principal,
         address,
@@ -97,21 +101,23 @@ pub(crate) fn open(envelope: EnvelopeRequest) -> Result<Forwarded, ErrorCode> {
         header,
         api,
         body,
+        too_many_items: size.is_none(),
     })
 }
 
-/// How many elements the request inside an envelope's body has, as far as it can be read.
-pub(crate) fn inner_elements(body: &Bytes) -> usize {
-    let count = || -> Option<usize> {
+/// What the elements of the request inside an envelope's body take when they are decoded, as far as
+/// it can be read.
+pub(crate) fn inner_bytes(body: &Bytes) -> usize {
+    let measured = || -> Option<Size> {
         let mut cursor = Cursor::new(body);
         let inner = cursor.compact_bytes().ok()??;
         let mut inner = body.slice_ref(inner);
         let header = HeaderStart::parse(&mut inner).ok()?;
         let api = api_table::find(header.api_key)?;
         parse_header_rest(&mut inner, api.flexible(header.version)).ok()?;
-        api.shape.check(&inner, header.version).ok()
+        api.measure(&inner, header.version).ok()?
     };
-    count().unwrap_or(0)
+    measured().map_or(0, |size| size.decoded_bytes)
 }
 
 fn client_address(bytes: &[u8]) -> Option<IpAddr> {

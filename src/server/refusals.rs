@@ -1,10 +1,12 @@
 //! Answers that refuse a whole request: each API has its own place for the code and the sentence,
 //! most of them once per item of the request.
 
-use bytes::BytesMut;
-use kafka_protocol::messages as m;
-use kafka_protocol::protocol::{Encodable, StrBytes};
+use bytes::{Bytes, BytesMut};
+use kafka_protocol::messages::alter_client_quotas_request::EntryData;
+use kafka_protocol::messages::{self as m, ApiKey};
+use kafka_protocol::protocol::{Decodable, Encodable, StrBytes};
 
+use super::api_table::Api;
 use crate::controller;
 use crate::records::rpc::{Message, UnregisterControllerResponse};
 use crate::types::{ApiError, ErrorCode};
@@ -26,6 +28,31 @@ pub(crate) fn refuse<R: Refusable>(
     let mut body = BytesMut::new();
     request.refusal(error).encode(&mut body, version)?;
     Ok(body)
+}
+
+/// What of a body with too many items is read, to be refused: the first item of each list. Java's
+/// clients say of the others that the answer leaves them out, with two exceptions: there they would
+/// wait for ever, but for an answer that makes no sense to them.
+///
+/// # Errors
+/// The bytes so far are no body of this API.
+pub(crate) fn first_items(api: &Api, body: &[u8], version: i16) -> anyhow::Result<Bytes> {
+    let first = api.shape.first_items(body, version);
+    let mut first = Bytes::from(first.map_err(|fault| anyhow::anyhow!("{fault}"))?);
+    let mut body = BytesMut::new();
+    if api.key == ApiKey::AlterClientQuotas as i16 {
+        // An entity of no type: nobody can have asked for that.
+        let mut request = m::AlterClientQuotasRequest::decode(&mut first, version)?;
+        request.entries.push(EntryData::default());
+        request.encode(&mut body, version)?;
+    } else if api.key == ApiKey::AlterPartitionReassignments as i16 {
+        // None at all: with one they do not count.
+        let request = m::AlterPartitionReassignmentsRequest::default();
+        request.encode(&mut body, version)?;
+    } else {
+        return Ok(first);
+    }
+    Ok(body.freeze())
 }
 
 /// ApiVersions is decoded by our own code, and no version of it has a sentence.
@@ -94,6 +121,7 @@ pub(crate) fn refuse_create_token(version: i16, error: &ApiError) -> anyhow::Res
     Ok(body)
 }
 
+/// Copies of it share the text: there may be one for each item of a request.
 fn sentence(error: &ApiError) -> Option<StrBytes> {
     error.message.clone().map(StrBytes::from_string)
 }
@@ -162,11 +190,12 @@ with_a_sentence! {
 impl Refusable for m::CreateTopicsRequest {
     type Answer = m::CreateTopicsResponse;
     fn refusal(self, error: &ApiError) -> Self::Answer {
+        let message = sentence(error);
         let topics = self.topics.into_iter().map(|topic| {
             m::create_topics_response::CreatableTopicResult::default()
                 .with_name(topic.name)
                 .with_error_code(error.code.code())
-                .with_error_message(sentence(error))
+                .with_error_message(message.clone())
         });
         m::CreateTopicsResponse::default().with_topics(topics.collect())
     }
@@ -194,10 +223,11 @@ impl Refusable for m::DeleteTopicsRequest {
 impl Refusable for m::CreateAclsRequest {
     type Answer = m::CreateAclsResponse;
     fn refusal(self, error: &ApiError) -> Self::Answer {
+        let message = sentence(error);
         let results = self.creations.into_iter().map(|_| {
             m::create_acls_response::AclCreationResult::default()
                 .with_error_code(error.code.code())
-                .with_error_message(sentence(error))
+                .with_error_message(message.clone())
         });
         m::CreateAclsResponse::default().with_results(results.collect())
     }
@@ -206,10 +236,11 @@ impl Refusable for m::CreateAclsRequest {
 impl Refusable for m::DeleteAclsRequest {
     type Answer = m::DeleteAclsResponse;
     fn refusal(self, error: &ApiError) -> Self::Answer {
+        let message = sentence(error);
         let results = self.filters.into_iter().map(|_| {
             m::delete_acls_response::DeleteAclsFilterResult::default()
                 .with_error_code(error.code.code())
-                .with_error_message(sentence(error))
+                .with_error_message(message.clone())
         });
         m::DeleteAclsResponse::default().with_filter_results(results.collect())
     }
@@ -218,11 +249,12 @@ impl Refusable for m::DeleteAclsRequest {
 impl Refusable for m::CreatePartitionsRequest {
     type Answer = m::CreatePartitionsResponse;
     fn refusal(self, error: &ApiError) -> Self::Answer {
+        let message = sentence(error);
         let results = self.topics.into_iter().map(|topic| {
             m::create_partitions_response::CreatePartitionsTopicResult::default()
                 .with_name(topic.name)
                 .with_error_code(error.code.code())
-                .with_error_message(sentence(error))
+                .with_error_message(message.clone())
         });
         m::CreatePartitionsResponse::default().with_results(results.collect())
     }
@@ -231,12 +263,13 @@ impl Refusable for m::CreatePartitionsRequest {
 impl Refusable for m::DescribeConfigsRequest {
     type Answer = m::DescribeConfigsResponse;
     fn refusal(self, error: &ApiError) -> Self::Answer {
+        let message = sentence(error);
         let results = self.resources.into_iter().map(|resource| {
             m::describe_configs_response::DescribeConfigsResult::default()
                 .with_resource_type(resource.resource_type)
                 .with_resource_name(resource.resource_name)
                 .with_error_code(error.code.code())
-                .with_error_message(sentence(error))
+                .with_error_message(message.clone())
         });
         m::DescribeConfigsResponse::default().with_results(results.collect())
     }
@@ -245,12 +278,13 @@ impl Refusable for m::DescribeConfigsRequest {
 impl Refusable for m::AlterConfigsRequest {
     type Answer = m::AlterConfigsResponse;
     fn refusal(self, error: &ApiError) -> Self::Answer {
+        let message = sentence(error);
         let responses = self.resources.into_iter().map(|resource| {
             m::alter_configs_response::AlterConfigsResourceResponse::default()
                 .with_resource_type(resource.resource_type)
                 .with_resource_name(resource.resource_name)
                 .with_error_code(error.code.code())
-                .with_error_message(sentence(error))
+                .with_error_message(message.clone())
         });
         m::AlterConfigsResponse::default().with_responses(responses.collect())
     }
@@ -259,12 +293,13 @@ impl Refusable for m::AlterConfigsRequest {
 impl Refusable for m::IncrementalAlterConfigsRequest {
     type Answer = m::IncrementalAlterConfigsResponse;
     fn refusal(self, error: &ApiError) -> Self::Answer {
+        let message = sentence(error);
         let responses = self.resources.into_iter().map(|resource| {
             m::incremental_alter_configs_response::AlterConfigsResourceResponse::default()
                 .with_resource_type(resource.resource_type)
                 .with_resource_name(resource.resource_name)
                 .with_error_code(error.code.code())
-                .with_error_message(sentence(error))
+                .with_error_message(message.clone())
         });
         m::IncrementalAlterConfigsResponse::default().with_responses(responses.collect())
     }
@@ -274,11 +309,12 @@ impl Refusable for m::ElectLeadersRequest {
     type Answer = m::ElectLeadersResponse;
     fn refusal(self, error: &ApiError) -> Self::Answer {
         use m::elect_leaders_response::{PartitionResult, ReplicaElectionResult};
+        let message = sentence(error);
         let partition = |index| {
             PartitionResult::default()
                 .with_partition_id(index)
                 .with_error_code(error.code.code())
-                .with_error_message(sentence(error))
+                .with_error_message(message.clone())
         };
         let results = self.topic_partitions.into_iter().flatten().map(|topic| {
             ReplicaElectionResult::default()
@@ -296,11 +332,12 @@ impl Refusable for m::AlterPartitionReassignmentsRequest {
     fn refusal(self, error: &ApiError) -> Self::Answer {
         use m::alter_partition_reassignments_request::ReassignablePartition;
         use m::alter_partition_reassignments_response as reply;
+        let message = sentence(error);
         let partition = |asked: ReassignablePartition| {
             reply::ReassignablePartitionResponse::default()
                 .with_partition_index(asked.partition_index)
                 .with_error_code(error.code.code())
-                .with_error_message(sentence(error))
+                .with_error_message(message.clone())
         };
         let responses = self.topics.into_iter().map(|topic| {
             reply::ReassignableTopicResponse::default()
@@ -309,7 +346,7 @@ impl Refusable for m::AlterPartitionReassignmentsRequest {
         });
         m::AlterPartitionReassignmentsResponse::default()
             .with_error_code(error.code.code())
-            .with_error_message(sentence(error))
+            .with_error_message(message.clone())
             .with_responses(responses.collect())
     }
 }
@@ -318,6 +355,7 @@ impl Refusable for m::ListPartitionReassignmentsRequest {
     type Answer = m::ListPartitionReassignmentsResponse;
     fn refusal(self, error: &ApiError) -> Self::Answer {
         use m::list_partition_reassignments_response as reply;
+        let message = sentence(error);
         let partition =
             |index| reply::OngoingPartitionReassignment::default().with_partition_index(index);
         let topics = self.topics.into_iter().flatten().map(|topic| {
@@ -327,7 +365,7 @@ impl Refusable for m::ListPartitionReassignmentsRequest {
         });
         m::ListPartitionReassignmentsResponse::default()
             .with_error_code(error.code.code())
-            .with_error_message(sentence(error))
+            .with_error_message(message.clone())
             .with_topics(topics.collect())
     }
 }
@@ -335,7 +373,7 @@ impl Refusable for m::ListPartitionReassignmentsRequest {
 impl Refusable for m::AlterClientQuotasRequest {
     type Answer = m::AlterClientQuotasResponse;
     fn refusal(self, error: &ApiError) -> Self::Answer {
-        use m::alter_client_quotas_response::{EntityData, EntryData};
+        use m::alter_client_quotas_response as reply;
         // As in Java, which has only the code's own sentence here.
         let message = match error.code {
             ErrorCode::ClusterAuthorizationFailed => {
@@ -345,11 +383,11 @@ impl Refusable for m::AlterClientQuotasRequest {
         };
         let entries = self.entries.into_iter().map(|entry| {
             let parts = entry.entity.into_iter().map(|part| {
-                EntityData::default()
+                reply::EntityData::default()
                     .with_entity_type(part.entity_type)
                     .with_entity_name(part.entity_name)
             });
-            EntryData::default()
+            reply::EntryData::default()
                 .with_entity(parts.collect())
                 .with_error_code(error.code.code())
                 .with_error_message(message.clone())
@@ -361,6 +399,7 @@ impl Refusable for m::AlterClientQuotasRequest {
 impl Refusable for m::AlterUserScramCredentialsRequest {
     type Answer = m::AlterUserScramCredentialsResponse;
     fn refusal(self, error: &ApiError) -> Self::Answer {
+        let message = sentence(error);
         let deleted = self.deletions.into_iter().map(|deletion| deletion.name);
         let upserted = self.upsertions.into_iter().map(|upsertion| upsertion.name);
         // As in Java: each user once, in order.
@@ -369,7 +408,7 @@ impl Refusable for m::AlterUserScramCredentialsRequest {
             m::alter_user_scram_credentials_response::AlterUserScramCredentialsResult::default()
                 .with_user(user)
                 .with_error_code(error.code.code())
-                .with_error_message(sentence(error))
+                .with_error_message(message.clone())
         });
         m::AlterUserScramCredentialsResponse::default().with_results(results.collect())
     }
@@ -379,15 +418,16 @@ impl Refusable for m::DescribeUserScramCredentialsRequest {
     type Answer = m::DescribeUserScramCredentialsResponse;
     fn refusal(self, error: &ApiError) -> Self::Answer {
         use m::describe_user_scram_credentials_response::DescribeUserScramCredentialsResult;
+        let message = sentence(error);
         let results = self.users.into_iter().flatten().map(|_| {
             // As in Java, nobody is named here.
             DescribeUserScramCredentialsResult::default()
                 .with_error_code(error.code.code())
-                .with_error_message(sentence(error))
+                .with_error_message(message.clone())
         });
         m::DescribeUserScramCredentialsResponse::default()
             .with_error_code(error.code.code())
-            .with_error_message(sentence(error))
+            .with_error_message(message.clone())
             .with_results(results.collect())
     }
 }

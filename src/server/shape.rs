@@ -5,17 +5,22 @@
 //! hundreds of gigabytes, which aborts the process. The walk allocates nothing, recurses no deeper
 //! than the table and reads every byte once. After it passed:
 //!
-//! * every count was at most what the bytes behind it could hold, and the sum of all counts is at
-//!   most [`ELEMENTS_MAX`];
+//! * every count was at most what the bytes behind it could hold, the sum of all counts is at most
+//!   [`ELEMENTS_MAX`], and there are no more items than whoever asks for the walk reads;
 //! * every string, byte field and tagged field lies inside the body, and a known tagged field fills
 //!   exactly the bytes that its size names;
 //! * nothing is left over.
+
+mod first;
 
 /// Elements of all arrays and unknown tagged fields of one request together. A decoded element
 /// costs up to a few hundred bytes even when it takes one byte on the wire, so the frame limit
 /// alone does not bound memory. The largest honest request is an AlterPartition of a broker that
 /// leads 200 k partitions (800 k elements).
 pub(crate) const ELEMENTS_MAX: usize = 1 << 20;
+
+/// Memory of one unknown tagged field, its place in a map included; guessed high.
+const UNKNOWN_FIELD_BYTES: usize = 96;
 
 /// Bytes of one string in all versions, as Java's readers have it: what is kept of a name, and how
 /// often an answer repeats it, is reckoned with that.
@@ -63,6 +68,50 @@ pub(crate) enum Kind {
     Array(&'static Self),
     /// Fields in order and, in flexible versions, tagged fields.
     Struct(&'static [Field]),
+}
+
+impl Kind {
+    /// Of these there may be any number: lists of brokers are short where they are honest, and of
+    /// each item they have but a few bytes.
+    const fn is_number(self) -> bool {
+        matches!(
+            self,
+            Self::Bool | Self::Int8 | Self::Int16 | Self::Uint16 | Self::Int32 | Self::Int64
+        )
+    }
+
+    /// What a decoded value takes, without the elements of its arrays. Texts stay in the frame.
+    const fn memory_bytes(self) -> usize {
+        match self {
+            Self::Bool | Self::Int8 => 1,
+            Self::Int16 | Self::Uint16 => 2,
+            Self::Int32 => 4,
+            Self::Int64 => 8,
+            Self::Uuid => 16,
+            Self::Str | Self::Bytes => 32,
+            Self::Array(_) => 24,
+            Self::Struct(fields) => {
+                // The map of unknown tagged fields, then the fields of all versions.
+                let (mut sum, mut at) = (24, 0);
+                while at < fields.len() {
+                    sum += fields[at].kind.memory_bytes();
+                    at += 1;
+                }
+                sum.next_multiple_of(8)
+            }
+        }
+    }
+}
+
+/// How large a body is, as counted before it is decoded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Size {
+    /// Elements of all arrays, and unknown tagged fields.
+    pub(crate) elements: usize,
+    /// Those that are no plain numbers: topics, partitions, resources, keys, names.
+    pub(crate) items: usize,
+    /// What the elements take in memory once they are decoded, beside the frame.
+    pub(crate) decoded_bytes: usize,
 }
 
 /// The shape of one request in all its versions.
@@ -133,7 +182,7 @@ pub(crate) enum ShapeFault {
     NotUtf8,
     /// A tagged field does not fill the size that it names.
     TagSize,
-    /// More elements than [`ELEMENTS_MAX`].
+    /// More elements than [`ELEMENTS_MAX`], or more items than are read.
     TooManyElements,
     /// A value or a count reaches beyond the end.
     Truncated,
@@ -175,7 +224,8 @@ impl std::fmt::Display for Misfit {
 pub(crate) struct Cursor<'a> {
     bytes: &'a [u8],
     position: usize,
-    elements: usize,
+    size: Size,
+    items_max: usize,
     field: &'static str,
 }
 
@@ -184,7 +234,12 @@ impl<'a> Cursor<'a> {
         Self {
             bytes,
             position: 0,
-            elements: 0,
+            size: Size {
+                elements: 0,
+                items: 0,
+                decoded_bytes: 0,
+            },
+            items_max: usize::MAX,
             field: "",
         }
     }
@@ -249,9 +304,21 @@ impl<'a> Cursor<'a> {
         Ok(text.map_err(|_| ShapeFault::NotUtf8)?.map(str::to_owned))
     }
 
-    fn count_elements(&mut self, count: usize) -> Result<(), ShapeFault> {
-        self.elements = self.elements.saturating_add(count);
-        if self.elements > ELEMENTS_MAX {
+    fn count_elements(&mut self, count: usize, bytes: usize) -> Result<(), ShapeFault> {
+        let size = &mut self.size;
+        size.elements = size.elements.saturating_add(count);
+        size.decoded_bytes = size
+            .decoded_bytes
+            .saturating_add(count.saturating_mul(bytes));
+        if size.elements > ELEMENTS_MAX {
+            return Err(ShapeFault::TooManyElements);
+        }
+        Ok(())
+    }
+
+    fn count_items(&mut self, count: usize) -> Result<(), ShapeFault> {
+        self.size.items = self.size.items.saturating_add(count);
+        if self.size.items > self.items_max {
             return Err(ShapeFault::TooManyElements);
         }
         Ok(())
@@ -264,7 +331,7 @@ impl<'a> Cursor<'a> {
         if count as usize > self.remaining() / 2 {
             return Err(ShapeFault::Truncated);
         }
-        self.count_elements(count as usize)?;
+        self.count_elements(count as usize, UNKNOWN_FIELD_BYTES)?;
         for _ in 0..count {
             self.varint()?;
             let size = self.varint()?;
@@ -275,13 +342,26 @@ impl<'a> Cursor<'a> {
 }
 
 impl Shape {
-    /// Checks a whole body and returns how many elements it holds: a measure of what it costs when
-    /// it is decoded.
+    /// Checks a whole body and returns what it holds: a measure of what it costs to decode it.
     ///
     /// # Errors
     /// The bytes are not a body of this shape at `version`.
-    pub(crate) fn check(&self, body: &[u8], version: i16) -> Result<usize, Misfit> {
+    pub(crate) fn check(&self, body: &[u8], version: i16) -> Result<Size, Misfit> {
+        self.check_items(body, version, usize::MAX)
+    }
+
+    /// The same for a body of which no more than `items_max` items are read.
+    ///
+    /// # Errors
+    /// [`ShapeFault::TooManyElements`] as soon as the counts say so: behind may be anything.
+    pub(crate) fn check_items(
+        &self,
+        body: &[u8],
+        version: i16,
+        items_max: usize,
+    ) -> Result<Size, Misfit> {
         let mut cursor = Cursor::new(body);
+        cursor.items_max = items_max;
         let walk = Walk {
             version,
             flexible: version >= self.flexible_from,
@@ -290,7 +370,7 @@ impl Shape {
         let fault = match walked {
             Err(fault) => fault,
             Ok(()) if cursor.remaining() > 0 => ShapeFault::LeftOver,
-            Ok(()) => return Ok(cursor.elements),
+            Ok(()) => return Ok(cursor.size),
         };
         Err(Misfit {
             fault,
@@ -325,7 +405,7 @@ impl Walk {
         if count as usize > cursor.remaining() / 2 {
             return Err(ShapeFault::Truncated);
         }
-        cursor.count_elements(count as usize)?;
+        cursor.count_elements(count as usize, UNKNOWN_FIELD_BYTES)?;
         for _ in 0..count {
             let tag = cursor.varint()?;
             let size = cursor.varint()? as usize;
@@ -375,7 +455,10 @@ impl Walk {
                 if count > cursor.remaining() / self.bytes_min(*element) {
                     return Err(ShapeFault::Truncated);
                 }
-                cursor.count_elements(count)?;
+                cursor.count_elements(count, element.memory_bytes())?;
+                if !element.is_number() {
+                    cursor.count_items(count)?;
+                }
                 for _ in 0..count {
                     self.value(cursor, *element, false)?;
                 }

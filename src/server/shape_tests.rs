@@ -10,7 +10,9 @@ use crate::server::shapes;
 use crate::types::SplitMix;
 
 fn check(shape: &Shape, body: &[u8], version: i16) -> Result<usize, ShapeFault> {
-    shape.check(body, version).map_err(|misfit| misfit.fault)
+    let size = shape.check(body, version);
+    size.map(|size| size.elements)
+        .map_err(|misfit| misfit.fault)
 }
 
 /// Bytes of a shape, drawn from a seed. Every value is legal and none is the default of its field
@@ -20,18 +22,34 @@ pub(crate) struct Writer {
     bytes: Vec<u8>,
     version: i16,
     flexible: bool,
+    /// How many elements the first list of items says that it has.
+    claims: Option<u32>,
 }
 
 impl Writer {
     pub(crate) fn body(shape: &Shape, version: i16, seed: u64) -> Vec<u8> {
-        let mut writer = Self {
+        let mut writer = Self::new(shape, version, seed);
+        writer.fields(shape.fields);
+        writer.bytes
+    }
+
+    fn new(shape: &Shape, version: i16, seed: u64) -> Self {
+        Self {
             draw: SplitMix::new(seed),
             bytes: Vec::new(),
             version,
             flexible: version >= shape.flexible_from,
-        };
+            claims: None,
+        }
+    }
+
+    /// A body whose first list of items has so many: one that is drawn, and bytes enough for the
+    /// others. `None` where the message has no such list.
+    pub(crate) fn of_items(shape: &Shape, version: i16, items: u32) -> Option<Vec<u8>> {
+        let mut writer = Self::new(shape, version, 1);
+        writer.claims = Some(items);
         writer.fields(shape.fields);
-        writer.bytes
+        writer.claims.is_none().then_some(writer.bytes)
     }
 
     fn varint(&mut self, mut value: u32) {
@@ -91,6 +109,20 @@ impl Writer {
             self.bytes.push(self.draw.next_u64() as u8);
         }
         if fixed > 0 {
+            return;
+        }
+        if let Kind::Array(element) = kind
+            && !element.is_number()
+            && let Some(items) = self.claims.take()
+        {
+            if self.flexible {
+                self.varint(items + 1);
+            } else {
+                self.bytes.extend(items.to_be_bytes());
+            }
+            self.value(*element, false);
+            // As many bytes as the least of each element take: the walk does not come to them.
+            self.bytes.resize(self.bytes.len() + items as usize * 64, 0);
             return;
         }
         let null = nullable && self.draw.below(3) == 0;
@@ -222,8 +254,33 @@ fn survives<M: Decodable>(
     }
 }
 
+/// What is left of a drawn body is one of the same message, with one element in each array at most,
+/// and with the first items of the body.
+fn has_first_items<M>(shape: &Shape, versions: std::ops::RangeInclusive<i16>, seed: u64)
+where
+    M: Decodable + Encodable + std::fmt::Debug,
+{
+    for version in versions {
+        let drawn = Writer::body(shape, version, seed);
+        let first = shape.first_items(&drawn, version).unwrap();
+        assert!(first.len() <= drawn.len(), "v{version}");
+        let size = shape.check(&first, version).unwrap();
+        // As many as there are arrays in the table, or fewer.
+        assert!(size.elements <= 8, "v{version}: {size:?}");
+        let mut rest = Bytes::from(first.clone());
+        M::decode(&mut rest, version).unwrap();
+        assert!(rest.is_empty(), "v{version}: {} bytes left", rest.len());
+        assert_eq!(shape.first_items(&first, version), Ok(first), "v{version}");
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(128))]
+
+    #[test]
+    fn the_first_items_of_a_body_are_a_body(seed: u64) {
+        every_message!(has_first_items(seed));
+    }
 
     #[test]
     fn kafka_protocol_reads_what_the_shapes_describe(seed: u64) {
@@ -284,6 +341,92 @@ fn more_elements_than_the_bound_are_refused_before_they_are_decoded() {
         check(&shapes::DELETE_TOPICS, &body, 5),
         Err(ShapeFault::TooManyElements)
     );
+}
+
+/// Of a list that is passed over, the end is not known: what follows it has its defaults, and what
+/// precedes it is there.
+#[test]
+fn behind_the_first_of_many_items_nothing_is_read() {
+    let topic = |name: &str, brokers: &[i32]| {
+        let assignment = m::create_topics_request::CreatableReplicaAssignment::default()
+            .with_broker_ids(brokers.iter().map(|id| m::BrokerId(*id)).collect());
+        m::create_topics_request::CreatableTopic::default()
+            .with_name(m::TopicName(name.to_owned().into()))
+            .with_num_partitions(7)
+            .with_assignments(vec![assignment; 1])
+    };
+    let bodies = [
+        (vec![topic("a", &[1])], (vec![1], 77)),
+        (vec![topic("a", &[1, 2])], (vec![1], 0)),
+        (vec![topic("a", &[1]), topic("b", &[1])], (vec![1], 0)),
+    ];
+    for version in [4, 7] {
+        for (topics, (brokers, timeout_ms)) in bodies.clone() {
+            let request = m::CreateTopicsRequest::default()
+                .with_timeout_ms(77)
+                .with_topics(topics);
+            let mut body = BytesMut::new();
+            request.encode(&mut body, version).unwrap();
+            let first = shapes::CREATE_TOPICS.first_items(&body, version).unwrap();
+            let read = m::CreateTopicsRequest::decode(&mut Bytes::from(first), version).unwrap();
+            assert_eq!(read.timeout_ms, timeout_ms);
+            assert_eq!(read.topics.len(), 1);
+            let topic = &read.topics[0];
+            assert_eq!((&*topic.name.0, topic.num_partitions), ("a", 7));
+            let ids: Vec<i32> = topic.assignments[0]
+                .broker_ids
+                .iter()
+                .map(|id| id.0)
+                .collect();
+            assert_eq!(ids, brokers);
+        }
+    }
+}
+
+/// What is weighed is what the decoder takes: the table knows the decoder's own types.
+#[test]
+fn a_decoded_element_weighs_no_less_than_its_type_has() {
+    fn element(shape: &Shape) -> usize {
+        let lists = shape.fields.iter().filter_map(|field| match field.kind {
+            Kind::Array(element) => Some(element.memory_bytes()),
+            _ => None,
+        });
+        lists.max().unwrap()
+    }
+    use std::mem::size_of;
+    for (shape, size) in [
+        (
+            &shapes::CREATE_TOPICS,
+            size_of::<m::create_topics_request::CreatableTopic>(),
+        ),
+        (
+            &shapes::DESCRIBE_CONFIGS,
+            size_of::<m::describe_configs_request::DescribeConfigsResource>(),
+        ),
+        (
+            &shapes::CREATE_ACLS,
+            size_of::<m::create_acls_request::AclCreation>(),
+        ),
+        (
+            &shapes::DELETE_ACLS,
+            size_of::<m::delete_acls_request::DeleteAclsFilter>(),
+        ),
+        (
+            &shapes::ALTER_PARTITION,
+            size_of::<m::alter_partition_request::TopicData>(),
+        ),
+        (
+            &shapes::ALTER_USER_SCRAM_CREDENTIALS,
+            size_of::<m::alter_user_scram_credentials_request::ScramCredentialUpsertion>(),
+        ),
+        (
+            &shapes::DELETE_TOPICS,
+            size_of::<m::delete_topics_request::DeleteTopicState>(),
+        ),
+    ] {
+        let weighed = element(shape);
+        assert!(size <= weighed && weighed <= 2 * size, "{size} {weighed}");
+    }
 }
 
 #[test]
@@ -373,12 +516,7 @@ fn a_string_of_more_than_32_kib_is_refused_in_every_version() {
         (STRING_BYTES_MAX, Ok(0)),
         (STRING_BYTES_MAX + 1, Err(ShapeFault::BadLength)),
     ] {
-        let mut writer = Writer {
-            draw: SplitMix::new(1),
-            bytes: Vec::new(),
-            version: 1,
-            flexible: true,
-        };
+        let mut writer = Writer::new(&NAME, 1, 1);
         writer.varint(length as u32 + 1);
         writer.bytes.extend(vec![b'x'; length]);
         writer.bytes.push(0);

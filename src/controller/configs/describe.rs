@@ -19,7 +19,7 @@ use super::dynamic::{Level, holds, is_only_dynamic, kind_of};
 use super::topic::{self, Layers, Source};
 use super::{client_metrics, group, server_keys};
 use crate::controller::authorize::{self, Asker, Audit, Operation};
-use crate::controller::{Settings, bounded_items, topic_names};
+use crate::controller::{Settings, bounded_items, too_large, topic_names};
 use crate::image::{ConfigMap, ConfigResource, Image, configs};
 use crate::types::loggers::{Level as LogLevel, Loggers};
 use crate::types::{ApiError, ErrorCode};
@@ -29,11 +29,24 @@ const FROM_LOGGER: i8 = 6;
 const FROM_SUBSCRIPTION: i8 = 7;
 const FROM_GROUP: i8 = 8;
 
+/// Most that the entries of one answer take, about: all keys of some 3,000 topics, or hundreds of
+/// times those of a node.
+const ANSWER_BYTES_MAX: usize = 64 << 20;
+
+/// What an entry takes in memory and in the answer, about.
+fn bytes(entry: &Entry) -> usize {
+    let text = |name: &StrBytes, value: &Option<StrBytes>| {
+        128 + 2 * (name.len() + value.as_ref().map_or(0, |value| value.len()))
+    };
+    let synonyms = entry.synonyms.iter().map(|it| text(&it.name, &it.value));
+    64 + text(&entry.name, &entry.value) + synonyms.sum::<usize>()
+}
+
 /// Answers DescribeConfigs v1 to v4. What whoever asks may not see comes last.
 ///
 /// # Errors
 /// `INVALID_REQUEST` for a type of resource that does not exist, `POLICY_VIOLATION` when the
-/// request is too large: both refuse the whole request.
+/// request or its answer is too large: both refuse the whole request.
 pub fn describe(
     image: &Image,
     settings: &Settings,
@@ -71,18 +84,26 @@ pub fn describe(
             }
         }
     }
-    let results = allowed.into_iter().map(|resource| {
+    let mut results = Vec::with_capacity(request.resources.len());
+    let mut told = 0;
+    for resource in allowed {
         let result = DescribeConfigsResult::default()
             .with_resource_type(resource.resource_type)
             .with_resource_name(resource.resource_name.clone());
-        Ok(match describer.entries(resource)? {
-            Ok(entries) => result.with_configs(entries),
+        results.push(match describer.entries(resource)? {
+            Ok(entries) => {
+                // A few bytes may ask for hundreds of keys, and again and again for the same.
+                told += entries.iter().map(bytes).sum::<usize>();
+                if told > ANSWER_BYTES_MAX {
+                    return Err(too_large());
+                }
+                result.with_configs(entries)
+            }
             Err(error) => result
                 .with_error_code(error.code.code())
                 .with_error_message(error.message.map(StrBytes::from_string)),
-        })
-    });
-    let mut results = results.collect::<Result<Vec<_>, ApiError>>()?;
+        });
+    }
     results.extend(unauthorized);
     Ok(DescribeConfigsResponse::default().with_results(results))
 }

@@ -330,6 +330,30 @@ fn endless_lists_of_items_and_of_wanted_keys_are_refused() {
     assert_eq!(error.code, ErrorCode::PolicyViolation);
 }
 
+/// A node has hundreds of keys, and six bytes ask for all of them.
+#[test]
+fn resources_whose_keys_take_too_much_to_tell_are_refused() {
+    let world = with_topic();
+    for (times, told) in [(100, true), (10_000, false)] {
+        let resource = km::describe_configs_request::DescribeConfigsResource::default()
+            .with_resource_type(4)
+            .with_resource_name("1".into())
+            .with_configuration_keys(None);
+        let request = km::DescribeConfigsRequest::default()
+            .with_include_synonyms(true)
+            .with_resources(vec![resource; times]);
+        let asker = Asker::of(&world.context);
+        let (image, settings, loggers) = (&world.image, &world.settings, &Loggers::default());
+        match describe::describe(image, settings, loggers, asker, &request) {
+            Ok(answer) => assert!(told && answer.results.len() == times),
+            Err(error) => assert!(
+                !told && error.code == ErrorCode::PolicyViolation,
+                "{error:?}"
+            ),
+        }
+    }
+}
+
 /// The answer's entry for one key of a resource.
 fn described_entry(
     world: &World,

@@ -69,7 +69,7 @@ pub(crate) fn decode(api: Api, version: i16, body: Bytes) -> Result<PeerAnswer, 
 
 fn check(shape: &Shape, version: i16, body: &[u8]) -> Result<(), Garbage> {
     match shape.check(body, version) {
-        Ok(elements) if elements > ELEMENTS_MAX => garbage("more elements than an answer has"),
+        Ok(size) if size.elements > ELEMENTS_MAX => garbage("more elements than an answer has"),
         Ok(_) => Ok(()),
         Err(misfit) => Err(Garbage(misfit.to_string())),
     }
