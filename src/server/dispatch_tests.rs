@@ -96,7 +96,7 @@ pub(in crate::server) fn recorded_image() -> Image {
         })
     })
     .collect();
-    for (controller_id, port) in [(-1, 9093), (1, recorded_port()), (7, 9093)] {
+    for (controller_id, port) in [(1, recorded_port()), (7, 9093)] {
         let endpoint = ControllerEndpoint {
             name: "CONTROLLER".to_owned(),
             host: "localhost".to_owned(),
