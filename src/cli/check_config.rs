@@ -6,6 +6,7 @@ use std::path::Path;
 use serde_json::json;
 
 use crate::config::{self, Finding, Loaded, Severity};
+use crate::types::OneLine;
 
 /// Nothing was found that stands in the way.
 pub const FINE: u8 = 0;
@@ -54,7 +55,13 @@ fn print_text(
     out: &mut dyn Write,
 ) -> io::Result<()> {
     for finding in findings {
-        writeln!(out, "{:<11} {finding}", label(finding.severity))?;
+        let sentence = finding.to_string();
+        writeln!(
+            out,
+            "{:<11} {}",
+            label(finding.severity),
+            OneLine(&sentence)
+        )?;
     }
     let refusals = findings.iter().filter(|finding| finding.refuses()).count();
     let warnings = findings.len() - refusals;
@@ -138,6 +145,27 @@ mod tests {
             .collect();
         assert_eq!(&labels[..3], ["error", "unsupported", "warning"]);
         assert!(text.contains("kraftd does not start with it, 2 refusals"));
+    }
+
+    /// `node.id` and `broker.id` stand for each other: only the one that is written is told.
+    #[test]
+    fn a_wrong_value_is_told_of_the_key_that_has_it() {
+        let (_, text) = check("node.id=99999999999\n", false, false);
+        assert!(text.contains("error       node.id=99999999999: "), "{text}");
+        assert!(!text.contains("broker.id"), "{text}");
+    }
+
+    #[test]
+    fn a_pattern_that_is_none_is_told_with_place_and_reason() {
+        let pattern = "kraftd.create.topic.policy.name.pattern=a(b\n";
+        let (_, text) = check(pattern, false, false);
+        assert!(text.contains("at character 2: unclosed group"), "{text}");
+    }
+
+    #[test]
+    fn values_of_the_file_do_not_move_the_cursor() {
+        let (_, text) = check("num.partitions=\\u001b[2J\n", false, false);
+        assert!(text.contains("num.partitions=\\u{1b}[2J: "), "{text}");
     }
 
     #[test]

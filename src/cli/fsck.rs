@@ -1,5 +1,6 @@
 //! `kraftd fsck DIR [--json]`: a metadata directory verified, running or not, and nothing changed.
 
+use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::path::Path;
 
@@ -8,7 +9,7 @@ use serde_json::{Value, json};
 use crate::image::Image;
 use crate::records::{Record, VersionedRecord};
 use crate::storage::verify::{self, CheckedCheckpoint, Finding, Report, Severity, State};
-use crate::types::Offset;
+use crate::types::{Offset, OneLine};
 
 /// Nothing was found; notes are not findings.
 pub const SOUND: u8 = 0;
@@ -136,13 +137,16 @@ fn print(report: &Report, out: &mut dyn Write) -> io::Result<()> {
         Severity::Torn,
         Severity::Note,
     ];
+    let mut advised = BTreeSet::new();
     for severity in by_severity {
         let of = |finding: &&Finding| finding.severity == severity;
         for finding in report.findings.iter().filter(of) {
-            write!(out, "{:<5} {}", severity.name(), finding.what)?;
-            match severity {
-                Severity::Note => writeln!(out)?,
-                _ => writeln!(out, " {}", finding.advice)?,
+            write!(out, "{:<5} {}", severity.name(), OneLine(&finding.what))?;
+            // Once is enough: many files may need the same.
+            let is_new = severity != Severity::Note && advised.insert(finding.advice.as_str());
+            match is_new && !finding.what.contains(&finding.advice) {
+                true => writeln!(out, " {}", OneLine(&finding.advice))?,
+                false => writeln!(out)?,
             }
         }
     }
@@ -294,6 +298,27 @@ mod tests {
             assert!(first.contains(word), "{word}: {text}");
         }
         assert!(text.contains(": rot, 1 finding: "), "{text}");
+    }
+
+    #[test]
+    fn text_of_files_is_escaped_and_the_same_advice_is_given_once() {
+        let finding = |name: &str| Finding {
+            severity: Severity::Wrong,
+            check: "meta-properties",
+            path: name.into(),
+            position: None,
+            offset: None,
+            what: format!("{name} has the cluster.id '{}'.", "\u{1b}[2J\n"),
+            advice: "Put it back.".to_owned(),
+        };
+        let mut report = Report::default();
+        report.findings = vec![finding("a"), finding("b")];
+        let mut out = Vec::new();
+        print(&report, &mut out).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        assert_eq!(text.matches("Put it back.").count(), 1, "{text}");
+        assert_eq!(text.matches("'\\u{1b}[2J\\n'").count(), 2, "{text}");
+        assert_eq!(text.lines().count(), 4, "{text}");
     }
 
     #[test]

@@ -63,6 +63,18 @@ enum Command {
     Help(help::HelpArgs),
 }
 
+/// An argument of `--override`. Java takes a key alone for one that is set to nothing, which nobody
+/// means.
+///
+/// # Errors
+/// A sentence about an argument without a key or without `=`.
+fn key_and_value(argument: &str) -> Result<String, String> {
+    match argument.split_once('=') {
+        Some((key, _)) if !key.trim().is_empty() => Ok(argument.to_owned()),
+        _ => Err("write a key, = and its value, as in node.id=1".to_owned()),
+    }
+}
+
 /// Arguments of `kraftd FILE` and `kraftd start FILE`.
 #[derive(Debug, Args)]
 struct StartArgs {
@@ -70,7 +82,7 @@ struct StartArgs {
     #[arg(value_name = "FILE", required = true)]
     file: Option<PathBuf>,
     /// A key that replaces the one of the file; may be repeated.
-    #[arg(long = "override", value_name = "KEY=VALUE")]
+    #[arg(long = "override", value_name = "KEY=VALUE", value_parser = key_and_value)]
     overrides: Vec<String>,
     /// Start although quorum-state is gone: no election took place since it was lost.
     #[arg(long)]
@@ -86,7 +98,7 @@ struct CheckArgs {
     #[arg(value_name = "FILE")]
     file: PathBuf,
     /// A key that replaces the one of the file; may be repeated.
-    #[arg(long = "override", value_name = "KEY=VALUE")]
+    #[arg(long = "override", value_name = "KEY=VALUE", value_parser = key_and_value)]
     overrides: Vec<String>,
     /// Warnings count as findings.
     #[arg(long)]
@@ -224,5 +236,27 @@ fn usage(error: &clap::Error) -> ExitCode {
         (false, _) => ExitCode::SUCCESS,
         (true, true) => ExitCode::FAILURE,
         (true, false) => ExitCode::from(2),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Exit code 2 is clap's for every argument that its parser refuses.
+    #[test]
+    fn an_override_without_a_key_or_a_value_is_wrong_usage() {
+        let parsed = |argument: &str| {
+            let words = ["kraftd", "server.properties", "--override", argument];
+            Cli::try_parse_from(words).map(|cli| cli.start.overrides)
+        };
+        for wrong in ["foo", "=1", ""] {
+            let error = parsed(wrong).unwrap_err();
+            assert_eq!(error.exit_code(), 2);
+            assert!(error.to_string().contains("as in node.id=1"), "{error}");
+        }
+        for right in ["a=1", "a=", "a=b=c"] {
+            assert_eq!(parsed(right).unwrap(), [right]);
+        }
     }
 }

@@ -58,6 +58,11 @@ impl Review<'_> {
                 "write it as User:name; a semicolon separates users",
             );
         }
+        if let Some(user) = users.iter().find(|user| is_list(user)) {
+            let rule = format!("has one user, {user}, where commas seem to separate several");
+            let fix = "separate users by semicolons; a comma belongs to a name";
+            self.warn(SUPER_USERS, &rule, fix);
+        }
         let written = self.values.texts().get(ALLOW_EVERYONE);
         let word = written.map(|text| text.trim().to_lowercase());
         if word.is_some_and(|word| word != "true" && word != "false") {
@@ -65,6 +70,14 @@ impl Review<'_> {
             self.warn(ALLOW_EVERYONE, rule, "write true or false");
         }
     }
+}
+
+/// Whether a user looks like several: behind a comma, as in `User:a,User:b`, its type comes again.
+/// A distinguished name has commas of its own: `User:CN=a,OU=b`.
+fn is_list(user: &str) -> bool {
+    let mut parts = user.split(',').map(|part| part.trim().split_once(':'));
+    let first = parts.next().flatten().map(|(kind, _)| kind);
+    first.is_some() && parts.any(|part| part.map(|(kind, _)| kind) == first)
 }
 
 /// The authorizer of values that no check refuses.
@@ -84,4 +97,25 @@ fn super_users(values: &Values) -> BTreeSet<String> {
         .filter(|user| !user.is_empty())
         .map(str::to_owned)
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_list;
+
+    #[test]
+    fn users_separated_by_commas_are_told_from_names_with_commas() {
+        for list in ["User:a,User:b", "User:a, User:b", "User:CN=a,OU=b,User:c"] {
+            assert!(is_list(list), "{list}");
+        }
+        for one in [
+            "User:a",
+            "User:CN=a,OU=b",
+            "User:a,b",
+            "User:CN=a,O=User:b",
+            "a,a",
+        ] {
+            assert!(!is_list(one), "{one}");
+        }
+    }
 }

@@ -44,6 +44,32 @@ pub(crate) fn knows(name: &str) -> bool {
         || name.strip_prefix(RANGE).is_some_and(|key| !key.is_empty())
 }
 
+/// A regular expression that matches whole texts.
+///
+/// # Errors
+/// What is wrong with it, and where: the rule of a finding.
+pub(crate) fn whole(pattern: &str) -> Result<Regex, String> {
+    // By itself first, so that places are those of the pattern as it is written.
+    let (kind, offset) = match regex_syntax::parse(pattern) {
+        Ok(_) => {
+            let compiled = Regex::new(&format!("^(?:{pattern})$"));
+            return compiled.map_err(|_| {
+                "must be a regular expression, but this one takes too much memory".to_owned()
+            });
+        }
+        Err(regex_syntax::Error::Parse(error)) => {
+            (error.kind().to_string(), error.span().start.column)
+        }
+        Err(regex_syntax::Error::Translate(error)) => {
+            (error.kind().to_string(), error.span().start.column)
+        }
+        Err(_) => ("it cannot be read".to_owned(), 1),
+    };
+    Err(format!(
+        "must be a regular expression, but at character {offset}: {kind}"
+    ))
+}
+
 /// The texts of a configuration under review.
 struct Reader<'a> {
     texts: &'a BTreeMap<String, String>,
@@ -201,9 +227,9 @@ pub(crate) fn create_topic(
         reader.error(NAME_PATTERN, "must not be empty, no topic has such a name");
     }
     if let Some(pattern) = pattern
-        && Regex::new(&format!("^(?:{pattern})$")).is_err()
+        && let Err(rule) = whole(pattern)
     {
-        reader.error(NAME_PATTERN, "must be a regular expression");
+        reader.error(NAME_PATTERN, &rule);
     }
     rules
 }

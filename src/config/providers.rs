@@ -12,6 +12,7 @@ use regex::Regex;
 
 use super::finding::{Finding, Severity};
 use super::pairs::Pairs;
+use super::policies;
 use super::properties::{self, Charset, FILE_BYTES_MAX};
 use super::values;
 
@@ -121,11 +122,9 @@ fn provider<'a>(
     match class.strip_prefix(CLASSES) {
         Some("EnvVarConfigProvider") => {
             let (key, pattern) = param("allowlist.pattern");
-            let compile = |pattern: &str| Regex::new(&format!("^(?:{pattern})$"));
-            let allowed = pattern.map(compile).transpose().map_err(|error| {
-                let rule = format!("is no regular expression: {error}").replace('\n', " ");
-                (Severity::Error, key, rule, "correct the expression")
-            })?;
+            let allowed = pattern.map(policies::whole).transpose();
+            let allowed =
+                allowed.map_err(|rule| (Severity::Error, key, rule, "correct the expression"))?;
             Ok(Provider::Environment {
                 variables: environment,
                 allowed,

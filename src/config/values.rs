@@ -60,7 +60,10 @@ impl Values {
                     parsed.value
                 }
                 Some(Err(rule)) => {
-                    findings.push(broken(key, pairs, rule));
+                    // A value that stands in for another key's is told under the key that has it.
+                    if pairs.contains_key(key.name) {
+                        findings.push(broken(key, pairs, rule));
+                    }
                     value::initial(key)
                 }
             };

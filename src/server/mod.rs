@@ -93,9 +93,22 @@ impl std::fmt::Display for BindError {
             address,
             error,
         } = self;
+        let help = match error.kind() {
+            io::ErrorKind::AddrInUse => {
+                "another process listens there: stop it, or give this listener another port in \
+                 listeners"
+            }
+            io::ErrorKind::AddrNotAvailable => {
+                "this machine has no such address: correct the host in listeners"
+            }
+            io::ErrorKind::PermissionDenied => {
+                "this user may not: give this listener a port above 1023 in listeners"
+            }
+            _ => "correct host and port of this listener in listeners",
+        };
         write!(
             f,
-            "listener {listener} cannot be opened on {address}: {error}"
+            "listener {listener} cannot be opened on {address} ({error}); {help}"
         )
     }
 }

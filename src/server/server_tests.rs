@@ -189,3 +189,24 @@ async fn the_known_attacks_cost_their_connection_and_a_counted_warning() {
     assert_eq!(at.server.bad_connections(), 100);
     assert!(at.core.asked.lock().unwrap().is_empty());
 }
+
+/// The sentence of a start names the listener, its key and what helps.
+#[test]
+fn a_listener_that_cannot_be_opened_says_what_helps() {
+    for (kind, words) in [
+        (io::ErrorKind::AddrInUse, "another process listens there"),
+        (io::ErrorKind::AddrNotAvailable, "no such address"),
+        (io::ErrorKind::PermissionDenied, "above 1023"),
+        (io::ErrorKind::NotFound, "correct host and port"),
+    ] {
+        let error = BindError {
+            listener: "CONTROLLER".to_owned(),
+            address: "a:9093".to_owned(),
+            error: io::Error::from(kind),
+        };
+        let sentence = error.to_string();
+        for word in ["CONTROLLER", "a:9093", "in listeners", words] {
+            assert!(sentence.contains(word), "{sentence}");
+        }
+    }
+}

@@ -42,13 +42,13 @@ pub fn load(metadata_log_dir: &Path) -> Result<Bootstrap> {
     let mut bootstrap = Bootstrap::default();
     let file = metadata_log_dir.join(BOOTSTRAP_FILE);
     if file.exists() {
-        bootstrap.records = read(&file)?.records;
+        bootstrap.records = read(&file).map_err(with_help)?.records;
         bootstrap.source = file.display().to_string();
     }
     let partition = metadata_log_dir.join(PARTITION_DIR);
     let zero = snapshot::path(&partition, OffsetAndEpoch::BOOTSTRAP);
     if zero.exists() {
-        let found = read(&zero)?;
+        let found = read(&zero).map_err(with_help)?;
         bootstrap.control = found.control;
         if !found.records.is_empty() {
             bootstrap.records = found.records;
@@ -56,6 +56,26 @@ pub fn load(metadata_log_dir: &Path) -> Result<Bootstrap> {
         }
     }
     Ok(bootstrap)
+}
+
+/// What helps against a file that cannot be used: `format` wrote it.
+fn with_help(fault: StorageFault) -> StorageFault {
+    match fault.kind {
+        FaultKind::Damaged => {
+            let sentence = format!(
+                "{} It is what `kraftd format` left for the first start. If this node has never \
+                 been started, remove what is in its log directories and format them again; \
+                 otherwise restore the file from a backup.",
+                fault.sentence
+            );
+            StorageFault { sentence, ..fault }
+        }
+        FaultKind::Unsupported => {
+            let sentence = format!("{} Start the release that wrote it.", fault.sentence);
+            StorageFault { sentence, ..fault }
+        }
+        _ => fault,
+    }
 }
 
 fn read(path: &Path) -> Result<Bootstrap> {
@@ -100,4 +120,25 @@ fn read(path: &Path) -> Result<Bootstrap> {
         }
     }
     Ok(bootstrap)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_damaged_file_is_refused_with_what_helps() {
+        let dir = tempfile::tempdir().unwrap();
+        let partition = dir.path().join(PARTITION_DIR);
+        std::fs::create_dir(&partition).unwrap();
+        let zero = snapshot::path(&partition, OffsetAndEpoch::BOOTSTRAP);
+        for path in [zero, dir.path().join(BOOTSTRAP_FILE)] {
+            std::fs::write(&path, [7; 100]).unwrap();
+            let fault = load(dir.path()).unwrap_err();
+            assert_eq!(fault.kind, FaultKind::Damaged);
+            assert!(fault.sentence.contains(path.to_str().unwrap()), "{fault}");
+            assert!(fault.sentence.contains("format them again"), "{fault}");
+            std::fs::remove_file(&path).unwrap();
+        }
+    }
 }

@@ -180,10 +180,8 @@ fn check_agreement(
     for (at, (dir, meta)) in found.iter().enumerate() {
         let path = dir.join(META_PROPERTIES_FILE);
         let Some(id) = meta.cluster_id.as_deref() else {
-            return refuse(
-                &path,
-                format!("cluster.id was not specified in {}.", path.display()),
-            );
+            let line = "the line cluster.id= with the id of the cluster";
+            return refuse(&path, absent("cluster.id", line, &path));
         };
         let (expected, first) = *cluster.get_or_insert((id, dir));
         if id != expected {
@@ -201,10 +199,8 @@ fn check_agreement(
             Some(id) if id == options.node_id => {}
             Some(id) => return refuse(&path, other_node(id, options.node_id, &path)),
             None => {
-                return refuse(
-                    &path,
-                    format!("node.id was not specified in {}.", path.display()),
-                );
+                let line = format!("the lines version=1 and node.id={}", options.node_id);
+                return refuse(&path, absent("node.id", &line, &path));
             }
         }
         let Some(id) = meta.directory_id else {
@@ -214,7 +210,7 @@ fn check_agreement(
             return refuse(
                 &path,
                 format!(
-                    "Invalid reserved directory ID {} found in {}.",
+                    "Invalid reserved directory ID {} found in {}: restore the file from a backup.",
                     base64url(id),
                     path.display()
                 ),
@@ -238,6 +234,13 @@ fn check_agreement(
     }
     let (id, _) = cluster.expect("at least one file was found");
     Ok(id.to_owned())
+}
+
+fn absent(key: &str, line: &str, path: &Path) -> String {
+    format!(
+        "{key} was not specified in {}: restore the file from a backup, or add {line}.",
+        path.display()
+    )
 }
 
 fn other_node(stored: NodeId, configured: NodeId, path: &Path) -> String {

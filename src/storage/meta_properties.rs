@@ -11,7 +11,7 @@ use java_properties::{PropertiesIter, PropertiesWriter};
 use super::atomic;
 use super::fault::{FaultKind, Result, StorageFault};
 use crate::types::ids::{base64url, parse_base64url};
-use crate::types::{NodeId, Uuid};
+use crate::types::{NodeId, OneLine, Uuid};
 
 /// Its name in every log directory.
 pub const META_PROPERTIES_FILE: &str = "meta.properties";
@@ -66,6 +66,16 @@ impl MetaProperties {
                 _ => {}
             })
             .map_err(|error| damaged(path, &format!("it is not a properties file ({error})")))?;
+        let texts = [
+            ("version", version.as_ref()),
+            ("cluster.id", found.cluster_id.as_ref()),
+            ("broker.id", broker.as_ref()),
+            ("node.id", node.as_ref()),
+            ("directory.id", directory.as_ref()),
+        ];
+        if let Some(what) = joined(&texts) {
+            return Err(damaged(path, &what));
+        }
         found.version = match version.as_deref().map(str::trim) {
             None | Some("0") => 0,
             Some("1") => 1,
@@ -127,6 +137,22 @@ impl MetaProperties {
         writer.finish().expect("writing to a vector cannot fail");
         bytes
     }
+}
+
+/// Two lines that became one: a key that is not there stands in the value of another.
+fn joined(texts: &[(&str, Option<&String>)]) -> Option<String> {
+    let absent = texts.iter().filter(|(_, text)| text.is_none());
+    absent.into_iter().find_map(|(key, _)| {
+        let inside = format!("{key}=");
+        let (other, text) = texts.iter().find_map(|(other, text)| {
+            let text = text.filter(|text| text.contains(&inside))?;
+            Some((other, text))
+        })?;
+        Some(format!(
+            "{other} '{}' has {key} in it: the end of its line is damaged",
+            OneLine(text)
+        ))
+    })
 }
 
 /// The date as `Properties.store` writes it, in the local time zone.
@@ -206,6 +232,16 @@ mod tests {
                 "directory.id '!'",
             ),
             ("version=\\u00\n", FaultKind::Damaged, "properties"),
+            (
+                "version=1\ncluster.id=MkU3\u{1}node.id=1\n",
+                FaultKind::Damaged,
+                "cluster.id 'MkU3\\u{1}node.id=1' has node.id in it",
+            ),
+            (
+                "version=1jcluster.id=MkU3\nnode.id=1\n",
+                FaultKind::Damaged,
+                "version '1jcluster.id=MkU3' has cluster.id in it",
+            ),
         ] {
             let fault = read_text(text).unwrap_err();
             assert_eq!(fault.kind, kind, "{text}");

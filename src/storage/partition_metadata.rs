@@ -32,15 +32,17 @@ pub(crate) fn check(path: &Path) -> Result<bool> {
     };
     if version != "0" {
         let sentence = format!(
-            "{} has version {version}, but this release knows 0.",
+            "{} has version {version}, but this release knows 0: start the release that wrote it, \
+             or delete the file if it is damaged; it is written anew.",
             path.display()
         );
         return Err(StorageFault::new(FaultKind::Unsupported, path, sentence));
     }
     if parse_base64url(&topic) != Some(METADATA_TOPIC_ID) {
         let sentence = format!(
-            "{} names the topic id {topic}, but the metadata topic is {}: this is not a metadata \
-             directory.",
+            "{} names the topic id {topic}, but the metadata topic is {}: if the directory is \
+             another topic's, correct metadata.log.dir; if the file is damaged, delete it; it is \
+             written anew.",
             path.display(),
             base64url(METADATA_TOPIC_ID)
         );
