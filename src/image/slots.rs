@@ -5,11 +5,14 @@ use std::sync::Arc;
 
 use super::table::Table;
 
+/// Slots in one chunk: a change under a fork clones so many values, and each holds others.
+const CHUNK: usize = 16;
+
 /// See the module. A clone costs two pointers.
 #[derive(Clone, Debug)]
 pub(super) struct Slots<T> {
     /// `None` after the value was removed.
-    table: Table<Option<T>>,
+    table: Table<Option<T>, CHUNK>,
     /// The positions whose value was removed.
     free: Arc<Vec<u32>>,
 }

@@ -1,32 +1,38 @@
 //! A copy-on-write table with dense `u32` positions: the sharing structure of topics, partitions
 //! and configurations. What has an order of its own is in an [`OrderedMap`](super::OrderedMap).
 //!
-//! Values sit in chunks of [`CHUNK`], chunks in a spine; both behind `Arc`. A clone copies one
-//! pointer. A change through [`Table::get_mut`] or [`Table::push`] happens in place when nobody
-//! else holds the chunk, and otherwise copies the spine and the one chunk that it touches.
-//! A table that fits in one chunk has no spine, so that a topic of ten partitions pays for its
+//! Values sit in chunks of `CHUNK`, chunks in branches of [`FAN`], branches in a list; all behind
+//! `Arc`. A clone copies one pointer. A change through [`Table::get_mut`] or [`Table::push`]
+//! happens in place when nobody else holds the chunk, and otherwise copies the way to it: the list
+//! of branches, one branch and one chunk. Among a million values these are a few hundred pointers.
+//! A table that fits in one chunk has no branches, so that a topic of ten partitions pays for its
 //! rows and one pointer.
 
 use std::sync::Arc;
 
-/// Values in one chunk.
-pub(super) const CHUNK: usize = 64;
+/// Values in one chunk of most tables.
+pub(super) const ROWS: usize = 64;
+/// Chunks in one branch.
+const FAN: usize = 64;
 
-/// See the module.
+type Chunk<T> = Arc<Vec<T>>;
+type Branch<T> = Arc<Vec<Chunk<T>>>;
+
+/// See the module. Values that are dear to clone want small chunks.
 #[derive(Clone, Debug)]
-pub(super) struct Table<T> {
+pub(super) struct Table<T, const CHUNK: usize = ROWS> {
     chunks: Chunks<T>,
 }
 
 #[derive(Clone, Debug)]
 enum Chunks<T> {
-    /// At most [`CHUNK`] values.
-    One(Arc<Vec<T>>),
-    /// Every chunk but the last one is full.
-    Many(Arc<Vec<Arc<Vec<T>>>>),
+    /// At most `CHUNK` values.
+    One(Chunk<T>),
+    /// Every chunk and every branch but the last one is full; none is empty.
+    Many(Arc<Vec<Branch<T>>>),
 }
 
-impl<T> Default for Table<T> {
+impl<T, const CHUNK: usize> Default for Table<T, CHUNK> {
     fn default() -> Self {
         Self {
             chunks: Chunks::One(Arc::new(Vec::new())),
@@ -34,39 +40,40 @@ impl<T> Default for Table<T> {
     }
 }
 
-impl<T> Table<T> {
+impl<T, const CHUNK: usize> Table<T, CHUNK> {
     /// How many values there are.
     pub(super) fn len(&self) -> usize {
         match &self.chunks {
             Chunks::One(chunk) => chunk.len(),
-            Chunks::Many(spine) => {
-                (spine.len() - 1) * CHUNK + spine.last().map_or(0, |last| last.len())
+            Chunks::Many(branches) => {
+                let last = branches.last().map_or(0, |branch| {
+                    let last = branch.last().map_or(0, |chunk| chunk.len());
+                    branch.len().saturating_sub(1) * CHUNK + last
+                });
+                branches.len().saturating_sub(1) * FAN * CHUNK + last
             }
         }
     }
 
     /// The value at `at`, `None` beyond the end.
     pub(super) fn get(&self, at: usize) -> Option<&T> {
-        match &self.chunks {
-            Chunks::One(chunk) => chunk.get(at),
-            Chunks::Many(spine) => spine.get(at / CHUNK)?.get(at % CHUNK),
-        }
+        self.chunk(at / CHUNK)?.get(at % CHUNK)
     }
 
     /// All values in order of position.
     pub(super) fn iter(&self) -> impl Iterator<Item = &T> + Clone {
         let (one, many) = match &self.chunks {
             Chunks::One(chunk) => (chunk.as_slice(), [].as_slice()),
-            Chunks::Many(spine) => ([].as_slice(), spine.as_slice()),
+            Chunks::Many(branches) => ([].as_slice(), branches.as_slice()),
         };
-        one.iter().chain(many.iter().flat_map(|chunk| chunk.iter()))
+        let many = many.iter().flat_map(|branch| branch.iter());
+        one.iter().chain(many.flat_map(|chunk| chunk.iter()))
     }
 
     /// The positions of either table whose values are not in memory that both share, ascending.
     pub(super) fn differing(&self, other: &Self) -> impl Iterator<Item = usize> {
-        let (ours, theirs) = (self.chunks(), other.chunks());
-        let chunks = 0..ours.len().max(theirs.len());
-        let chunks = chunks.map(|at| (at, ours.get(at), theirs.get(at)));
+        let chunks = 0..self.chunk_count().max(other.chunk_count());
+        let chunks = chunks.map(|at| (at, self.chunk(at), other.chunk(at)));
         chunks.flat_map(|(at, ours, theirs)| {
             let length = match (ours, theirs) {
                 (Some(ours), Some(theirs)) if Arc::ptr_eq(ours, theirs) => 0,
@@ -78,10 +85,14 @@ impl<T> Table<T> {
         })
     }
 
-    fn chunks(&self) -> &[Arc<Vec<T>>] {
+    fn chunk_count(&self) -> usize {
+        self.len().div_ceil(CHUNK)
+    }
+
+    fn chunk(&self, at: usize) -> Option<&Chunk<T>> {
         match &self.chunks {
-            Chunks::One(chunk) => std::slice::from_ref(chunk),
-            Chunks::Many(spine) => spine,
+            Chunks::One(chunk) => (at == 0).then_some(chunk),
+            Chunks::Many(branches) => branches.get(at / FAN)?.get(at % FAN),
         }
     }
 
@@ -95,39 +106,42 @@ impl<T> Table<T> {
     }
 }
 
-impl<T: Clone> Table<T> {
+impl<T: Clone, const CHUNK: usize> Table<T, CHUNK> {
     /// The value at `at` for a change, `None` beyond the end.
     pub(super) fn get_mut(&mut self, at: usize) -> Option<&mut T> {
-        match &mut self.chunks {
-            // The bound is checked first: make_mut would copy for nothing.
-            Chunks::One(chunk) if at < chunk.len() => Arc::make_mut(chunk).get_mut(at),
-            Chunks::One(_) => None,
-            Chunks::Many(spine) if at / CHUNK < spine.len() => {
-                let chunk = &mut Arc::make_mut(spine)[at / CHUNK];
-                if at % CHUNK < chunk.len() {
-                    Arc::make_mut(chunk).get_mut(at % CHUNK)
-                } else {
-                    None
-                }
+        // The bound is checked first: make_mut would copy for nothing.
+        self.get(at)?;
+        let chunk = match &mut self.chunks {
+            Chunks::One(chunk) => chunk,
+            Chunks::Many(branches) => {
+                let branch = Arc::make_mut(branches).get_mut(at / CHUNK / FAN)?;
+                Arc::make_mut(branch).get_mut(at / CHUNK % FAN)?
             }
-            Chunks::Many(_) => None,
-        }
+        };
+        Arc::make_mut(chunk).get_mut(at % CHUNK)
     }
 
     /// Adds a value at the end and returns its position.
     pub(super) fn push(&mut self, value: T) -> usize {
         let at = self.len();
         match &mut self.chunks {
-            Chunks::One(chunk) if chunk.len() < CHUNK => push_tight(Arc::make_mut(chunk), value),
+            Chunks::One(chunk) if at < CHUNK => push_tight(Arc::make_mut(chunk), value, CHUNK),
             Chunks::One(chunk) => {
-                let full = Arc::clone(chunk);
-                self.chunks = Chunks::Many(Arc::new(vec![full, Arc::new(vec![value])]));
+                let branch = Arc::new(vec![Arc::clone(chunk), Arc::new(vec![value])]);
+                self.chunks = Chunks::Many(Arc::new(vec![branch]));
             }
-            Chunks::Many(spine) => {
-                let spine = Arc::make_mut(spine);
-                match spine.last_mut() {
-                    Some(last) if last.len() < CHUNK => push_tight(Arc::make_mut(last), value),
-                    Some(_) | None => spine.push(Arc::new(vec![value])),
+            Chunks::Many(branches) => {
+                let branches = Arc::make_mut(branches);
+                if at.is_multiple_of(FAN * CHUNK) {
+                    branches.push(Arc::default());
+                }
+                let branch = branches.last_mut().expect("a table of many has branches");
+                let branch = Arc::make_mut(branch);
+                match branch.last_mut() {
+                    Some(last) if last.len() < CHUNK => {
+                        push_tight(Arc::make_mut(last), value, CHUNK);
+                    }
+                    Some(_) | None => push_tight(branch, Arc::new(vec![value]), FAN),
                 }
             }
         }
@@ -141,19 +155,24 @@ impl<T: Clone> Table<T> {
         }
         match &mut self.chunks {
             Chunks::One(chunk) => Arc::make_mut(chunk).truncate(length),
-            Chunks::Many(spine) if length <= CHUNK => {
-                let mut first = Arc::clone(&spine[0]);
+            Chunks::Many(branches) if length <= CHUNK => {
+                let mut first = Arc::clone(&branches[0][0]);
                 Arc::make_mut(&mut first).truncate(length);
                 self.chunks = Chunks::One(first);
             }
-            Chunks::Many(spine) => {
-                let spine = Arc::make_mut(spine);
-                spine.truncate(length.div_ceil(CHUNK));
-                spine.shrink_to_fit();
-                if let Some(last) = spine.last_mut()
-                    && !length.is_multiple_of(CHUNK)
-                {
-                    Arc::make_mut(last).truncate(length % CHUNK);
+            Chunks::Many(branches) => {
+                let chunks = length.div_ceil(CHUNK);
+                let branches = Arc::make_mut(branches);
+                branches.truncate(chunks.div_ceil(FAN));
+                branches.shrink_to_fit();
+                let Some(branch) = branches.last_mut() else {
+                    return;
+                };
+                let branch = Arc::make_mut(branch);
+                branch.truncate((chunks - 1) % FAN + 1);
+                branch.shrink_to_fit();
+                if let Some(last) = branch.last_mut() {
+                    Arc::make_mut(last).truncate((length - 1) % CHUNK + 1);
                 }
             }
         }
@@ -162,9 +181,10 @@ impl<T: Clone> Table<T> {
 
 /// Grows by a few values and not by doubling: most topics have few partitions, and half-empty
 /// vectors would be most of the image.
-fn push_tight<T>(chunk: &mut Vec<T>, value: T) {
+fn push_tight<T>(chunk: &mut Vec<T>, value: T, most: usize) {
     if chunk.len() == chunk.capacity() {
-        chunk.reserve_exact((chunk.len() / 4).max(2).min(CHUNK - chunk.len()));
+        let more = (chunk.len() / 4).max(2);
+        chunk.reserve_exact(more.min(most - chunk.len()));
     }
     chunk.push(value);
 }
@@ -188,15 +208,18 @@ mod tests {
 
     fn step() -> impl Strategy<Value = Step> {
         prop_oneof![
-            40 => any::<u32>().prop_map(Step::Push),
-            20 => (0..300_usize, any::<u32>()).prop_map(|(at, v)| Step::Set(at, v)),
-            1 => (0..300_usize).prop_map(Step::Truncate),
+            90 => any::<u32>().prop_map(Step::Push),
+            20 => (0..600_usize, any::<u32>()).prop_map(|(at, v)| Step::Set(at, v)),
+            1 => (0..600_usize).prop_map(Step::Truncate),
             4 => Just(Step::Fork),
             3 => Just(Step::Back),
         ]
     }
 
-    fn assert_equal(table: &Table<u32>, model: &BTreeMap<usize, u32>) {
+    /// Small enough for a few branches.
+    const CHUNK: usize = 4;
+
+    fn assert_equal(table: &Table<u32, CHUNK>, model: &BTreeMap<usize, u32>) {
         assert_eq!(table.len(), model.len());
         let values: Vec<u32> = table.iter().copied().collect();
         let expected: Vec<u32> = model.values().copied().collect();
@@ -209,9 +232,9 @@ mod tests {
     proptest! {
         #[test]
         fn a_table_and_its_forks_behave_as_a_btree_map(
-            steps in proptest::collection::vec(step(), 0..500)
+            steps in proptest::collection::vec(step(), 0..900)
         ) {
-            let mut table = Table::default();
+            let mut table = Table::<u32, CHUNK>::default();
             let mut model = BTreeMap::new();
             let mut forks = Vec::new();
             for step in steps {
@@ -250,19 +273,36 @@ mod tests {
     }
 
     #[test]
-    fn a_change_copies_only_the_chunk_that_it_touches() {
-        let mut table = Table::default();
-        for value in 0..(3 * CHUNK) {
+    fn a_change_copies_only_the_way_to_the_chunk_that_it_touches() {
+        let mut table = Table::<usize, CHUNK>::default();
+        for value in 0..(3 * FAN * CHUNK) {
             table.push(value);
         }
         let before = table.clone();
-        *table.get_mut(CHUNK).expect("within the table") = 0;
+        *table.get_mut(FAN * CHUNK).expect("within the table") = 0;
+        assert_eq!(before.get(FAN * CHUNK), Some(&(FAN * CHUNK)));
         let (Chunks::Many(new), Chunks::Many(old)) = (&table.chunks, &before.chunks) else {
-            panic!("three chunks have a spine");
+            panic!("three branches are many chunks");
         };
-        assert!(Arc::ptr_eq(&new[0], &old[0]));
-        assert!(!Arc::ptr_eq(&new[1], &old[1]));
-        assert!(Arc::ptr_eq(&new[2], &old[2]));
-        assert_eq!(before.get(CHUNK), Some(&CHUNK));
+        let shared = |at: usize| Arc::ptr_eq(&new[at], &old[at]);
+        assert_eq!([0, 1, 2].map(shared), [true, false, true]);
+        let shared = |at: usize| Arc::ptr_eq(&new[1][at], &old[1][at]);
+        assert!(!shared(0) && (1..FAN).all(shared));
+        let differing: Vec<usize> = table.differing(&before).collect();
+        assert_eq!(
+            differing,
+            (FAN * CHUNK..FAN * CHUNK + CHUNK).collect::<Vec<_>>()
+        );
+    }
+
+    #[test]
+    fn a_change_beyond_the_end_copies_nothing() {
+        let mut table = Table::<usize, CHUNK>::default();
+        for value in 0..(2 * CHUNK) {
+            table.push(value);
+        }
+        let before = table.clone();
+        assert_eq!(table.get_mut(2 * CHUNK), None);
+        assert!(table.is_same(&before));
     }
 }

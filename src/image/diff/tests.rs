@@ -369,7 +369,7 @@ fn neighbours_in_a_large_image_share_what_they_do_not_differ_in() {
     (moved.topic_id, moved.partition_id, moved.leader) = (Uuid::from_u128(1_000), 70, 3);
     after.replay(&moved.into(), Offset(2)).expect("a known row");
     let slots = before.topics.differing(&after.topics).count();
-    assert_eq!(slots, 64, "one chunk of topics");
+    assert_eq!(slots, 16, "one chunk of topics");
     let rows: usize = before
         .topics
         .differing(&after.topics)
