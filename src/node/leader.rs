@@ -1,13 +1,9 @@
 //! Leading: activation, requests, periodic work, and letting go.
 
 use crate::controller::works::{self, Step};
-use crate::controller::{
-    self, Context, Decision, KraftUpgrade, RECORDS_PER_OPERATION_MAX, Request, Soft, View,
-};
-use crate::raft::{Input, Proposal};
-use crate::records::VersionedRecord;
-use crate::records::batch::{BATCH_BYTES_MAX, BatchBuilder};
-use crate::types::{ApiError, Epoch, ErrorCode, Instant, Now, Offset, SplitMix, Ticket};
+use crate::controller::{self, Context, Decision, KraftUpgrade, Request, Soft, View};
+use crate::raft::Input;
+use crate::types::{ApiError, Epoch, ErrorCode, Instant, Now, SplitMix, Ticket};
 
 use super::{Answer, Effect, Leading, Node, forks::Forks};
 
@@ -64,6 +60,7 @@ impl Node {
         let mut refused = self.deferred.drain();
         if let Leading::Active { soft, .. } = &mut self.leading {
             refused.extend(soft.works.drain());
+            self.gathered = None;
             self.forks.clear();
             self.working = self.committed.clone();
         }
@@ -109,7 +106,7 @@ impl Node {
         effects: &mut Vec<Effect>,
     ) {
         let lost = matches!(&decided, Err(error) if error.code == ErrorCode::NotController);
-        match self.forks.pending() {
+        match self.pending() {
             Some(end) if !lost => self.deferred.push(end, ticket, decided),
             Some(_) | None => effects.push(Effect::Reply {
                 ticket,
@@ -164,10 +161,10 @@ impl Node {
         request: Request,
         effects: &mut Vec<Effect>,
     ) -> Result<Option<controller::Reply>, ApiError> {
-        let begin = self.raft.log_end();
+        let begin = self.next_offset();
         let decided = self.decide_and_append(now, &asked, request, effects);
         let (name, who) = (asked.context.request, &asked.context.principal);
-        let end = self.raft.log_end();
+        let end = self.next_offset();
         match &decided {
             Ok(Some(_)) => {
                 tracing::debug!("{name} of {who}: decided, the log goes from {begin} to {end}");
@@ -234,7 +231,7 @@ impl Node {
             committed: &self.published.image,
             settings: &self.settings,
             now,
-            next_offset: self.raft.log_end(),
+            next_offset: self.next_offset(),
             kraft_version: self.raft.kraft_version().cast_signed(),
         }
     }
@@ -264,7 +261,7 @@ impl Node {
         match answer {
             Some((ticket, decided)) => {
                 let decided = appended.and(decided);
-                let end = self.raft.log_end();
+                let end = self.next_offset();
                 match &decided {
                     Ok(_) => tracing::debug!("the last step of a request: the log goes to {end}"),
                     Err(error) => tracing::debug!("the last step of a request: {}", error.code),
@@ -272,52 +269,6 @@ impl Node {
                 self.answer(ticket, decided, effects);
             }
             None => note_unwritten("a step", appended),
-        }
-    }
-
-    /// Replays records on the working image and has raft append them.
-    ///
-    /// # Errors
-    /// NOT_CONTROLLER when leadership is lost before the last batch is appended; the refusal of a
-    /// batch that is too large; what a broken invariant leaves (the node is halted then).
-    fn append(
-        &mut self,
-        now: Now,
-        records: Vec<VersionedRecord>,
-        atomic: bool,
-        effects: &mut Vec<Effect>,
-    ) -> Result<(), ApiError> {
-        for (batch, mut builder) in cut(&records, atomic, now)? {
-            let Leading::Active { epoch, .. } = self.leading else {
-                return Err(self.not_controller());
-            };
-            let first = self.raft.log_end();
-            builder.place(first, epoch);
-            let batches = builder.build().into_bytes();
-            let mut end = first;
-            for record in batch {
-                if let Err(reason) = self.working.replay(&record.record, end) {
-                    self.halt(
-                        format!("a decided record cannot be replayed: {reason}"),
-                        effects,
-                    );
-                    return Err(ErrorCode::UnknownServerError.into());
-                }
-                end = end.next();
-            }
-            self.forks
-                .push(end, batches.len(), now.wall, self.working.image.clone());
-            let proposal = Proposal {
-                epoch,
-                first,
-                end,
-                batches,
-            };
-            self.drive(now, Input::Propose(proposal), effects);
-        }
-        match self.leading {
-            Leading::Active { .. } => Ok(()),
-            _ => Err(self.not_controller()),
         }
     }
 }
@@ -331,62 +282,6 @@ fn note_unwritten(what: &str, appended: Result<(), ApiError>) {
         }
         Err(error) => tracing::error!("{what} was not written: {error:?}"),
     }
-}
-
-fn unwritable(reason: &str) -> ApiError {
-    ApiError::new(
-        ErrorCode::UnknownServerError,
-        format!("a record cannot be written: {reason}"),
-    )
-}
-
-/// Records with the batch that holds them, whose place in the log is still to be told.
-type Cut<'a> = (&'a [VersionedRecord], BatchBuilder);
-
-/// Cuts records into batches: one if `atomic`, else as many as the limits ask for.
-///
-/// # Errors
-/// UNKNOWN_SERVER_ERROR when an atomic decision has too many records or bytes. The reference stops
-/// there; a refusal that changes nothing is better.
-fn cut(records: &[VersionedRecord], atomic: bool, now: Now) -> Result<Vec<Cut<'_>>, ApiError> {
-    let empty = || BatchBuilder::data(Offset::ZERO, Epoch(0), now.wall);
-    let mut batches = Vec::new();
-    let mut start = 0;
-    let mut builder = empty();
-    let mut value = Vec::new();
-    for (at, record) in records.iter().enumerate() {
-        value.clear();
-        record
-            .encode_into(&mut value)
-            .map_err(|fault| unwritable(&fault.to_string()))?;
-        let full = |builder: &BatchBuilder| {
-            builder.size_with(None, Some(value.len())) > BATCH_BYTES_MAX
-                || at - start >= RECORDS_PER_OPERATION_MAX
-        };
-        if full(&builder) {
-            if atomic || at == start {
-                return Err(too_large(records.len()));
-            }
-            let whole = std::mem::replace(&mut builder, empty());
-            batches.push((&records[start..at], whole));
-            start = at;
-        }
-        builder.push(None, Some(&value));
-    }
-    if start < records.len() {
-        batches.push((&records[start..], builder));
-    }
-    Ok(batches)
-}
-
-fn too_large(records: usize) -> ApiError {
-    ApiError::new(
-        ErrorCode::UnknownServerError,
-        format!(
-            "the request would write {records} records at once; at most \
-             {RECORDS_PER_OPERATION_MAX} records and {BATCH_BYTES_MAX} bytes fit into one batch"
-        ),
-    )
 }
 
 /// How long a request may have waited in queues before it starts, in milliseconds (exclusive: with

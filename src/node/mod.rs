@@ -3,10 +3,10 @@
 //! `Node::step(now, event, &mut effects)` is the only entry; `next_wakeup` says when to call it
 //! again without an event. One thread runs it; the shell executes the effects in order.
 //!
-//! * A leader *decides* on the working image, *proposes* the records to raft, *replays* them on the
-//!   working image, remembers a fork for their end offset, and holds the reply until that offset is
-//!   committed. A reply without records waits for the highest pending offset: it was computed on
-//!   uncommitted state.
+//! * A leader *decides* on the working image, *replays* the records on it, *proposes* them to raft
+//!   (those of requests that came together in one batch), remembers a fork for the batch's end, and
+//!   holds each reply until its records are committed. A reply without records waits for the
+//!   highest pending offset: it was computed on uncommitted state.
 //! * A node that does not lead (yet) replays committed batches only: from memory, where it keeps
 //!   what it was given; the log is read back only for what is not there any more.
 //! * A node that does not lead registers itself with the one that does, as Java's controllers do.
@@ -19,6 +19,7 @@ mod control;
 mod deferred;
 mod fetched;
 mod forks;
+mod gather;
 mod interface;
 mod leader;
 mod load;
@@ -43,6 +44,7 @@ use crate::types::{ApiError, Epoch, ErrorCode, Instant, Now, Offset, Timestamp, 
 use apply::Replayer;
 use deferred::Deferred;
 use forks::Forks;
+use gather::Gathered;
 pub use interface::{Answer, Effect, Event, Parts, PeerAnswer, Published, Request};
 pub use load::Loaded;
 #[cfg(test)]
@@ -74,6 +76,8 @@ pub struct Node {
     commit: Offset,
     leading: Leading,
     snapshots: Snapshots,
+    /// What is decided and replayed and not yet given to raft.
+    gathered: Option<Gathered>,
     forks: Forks,
     deferred: Deferred<Result<controller::Reply, ApiError>>,
     tail: Tail,
@@ -125,6 +129,7 @@ impl Node {
             commit: parts.image_end,
             leading: Leading::No,
             snapshots: Snapshots::new(parts.snapshots, parts.image_end, parts.held),
+            gathered: None,
             forks: Forks::default(),
             deferred: Deferred::default(),
             tail: Tail::new(TAIL_BYTES_MAX),
@@ -139,6 +144,13 @@ impl Node {
 
     /// Handles one event.
     pub fn step(&mut self, now: Now, event: Event, effects: &mut Vec<Effect>) {
+        self.take_in(now, event, effects);
+        self.settle(now, effects);
+    }
+
+    /// Handles one of several events that are there at once. What is decided on them goes into one
+    /// batch; call [`Self::settle`] behind the last.
+    pub fn take_in(&mut self, now: Now, event: Event, effects: &mut Vec<Effect>) {
         if self.halted {
             return;
         }
@@ -220,8 +232,10 @@ impl Node {
         &self.raft
     }
 
-    /// Gives an input to raft and executes what comes out.
+    /// Gives an input to raft and executes what comes out. Raft hears it behind all that was
+    /// decided before.
     fn drive(&mut self, now: Now, input: Input, effects: &mut Vec<Effect>) {
+        self.propose(now, effects);
         let mut outputs = Vec::new();
         self.raft.handle(now, input, &mut outputs);
         self.execute(now, outputs, effects);

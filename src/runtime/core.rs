@@ -148,39 +148,14 @@ impl Core {
         }
     }
 
-    /// Handles what is there already in one go, so that the disk can sync it in one go.
+    /// Handles what is there already in one go: it shares a batch of the log and a sync.
     fn handle_all(&mut self, first: Message, effects: &mut Vec<Effect>) {
-        self.handle(first, effects);
-        for _ in 1..MESSAGES_IN_A_ROW_MAX {
-            match self.messages.try_recv() {
-                Ok(message) => self.handle(message, effects),
-                Err(_) => return,
-            }
+        let others = self.messages.try_iter().take(MESSAGES_IN_A_ROW_MAX - 1);
+        for message in std::iter::once(first).chain(others) {
+            let event = event_of(message, &mut self.waiting);
+            self.node.take_in(self.clock.now(), event, effects);
         }
-    }
-
-    fn handle(&mut self, message: Message, effects: &mut Vec<Effect>) {
-        match message {
-            Message::Request {
-                ticket,
-                arrived,
-                request,
-                reply,
-                permit,
-            } => {
-                drop(permit);
-                self.waiting.insert(ticket, reply);
-                self.step(
-                    Event::Request {
-                        ticket,
-                        arrived,
-                        request,
-                    },
-                    effects,
-                );
-            }
-            Message::Event(event) => self.step(event, effects),
-        }
+        self.node.settle(self.clock.now(), effects);
     }
 
     fn step(&mut self, event: Event, effects: &mut Vec<Effect>) {
@@ -216,5 +191,27 @@ impl Core {
         let next = self.node.next_wakeup().min(self.watch.next());
         let due = next.since(self.clock.now().instant);
         Duration::from_millis(due.min(LONGEST_MS))
+    }
+}
+
+/// What the node is to hear. Who waits for a request's answer is noted.
+fn event_of(message: Message, waiting: &mut HashMap<Ticket, oneshot::Sender<Answer>>) -> Event {
+    match message {
+        Message::Request {
+            ticket,
+            arrived,
+            request,
+            reply,
+            permit,
+        } => {
+            drop(permit);
+            waiting.insert(ticket, reply);
+            Event::Request {
+                ticket,
+                arrived,
+                request,
+            }
+        }
+        Message::Event(event) => event,
     }
 }

@@ -20,19 +20,23 @@ impl Bench {
     }
 
     fn create(&mut self, name: &'static str, partitions: i32) {
-        let topic = CreatableTopic::default()
-            .with_name(TopicName(StrBytes::from_static_str(name)))
-            .with_num_partitions(partitions)
-            .with_replication_factor(1);
-        let request = CreateTopicsRequest::default()
-            .with_topics(vec![topic])
-            .with_timeout_ms(1_000);
-        let ticket = self.ask(7, Asked::CreateTopics(request));
+        let ticket = self.ask_to_create(name, partitions);
         self.settle();
         match self.reply(ticket) {
             Ok(Reply::CreateTopics(reply)) => assert_eq!(reply.topics[0].error_code, 0),
             other => panic!("not created: {other:?}"),
         }
+    }
+
+    fn ask_to_create(&mut self, name: &str, partitions: i32) -> Ticket {
+        let topic = CreatableTopic::default()
+            .with_name(TopicName(StrBytes::from_string(name.to_owned())))
+            .with_num_partitions(partitions)
+            .with_replication_factor(1);
+        let request = CreateTopicsRequest::default()
+            .with_topics(vec![topic])
+            .with_timeout_ms(1_000);
+        self.ask(7, Asked::CreateTopics(request))
     }
 
     fn wants_to_shut_down(&mut self, epoch: i64) -> Ticket {
@@ -208,9 +212,11 @@ fn a_silent_broker_with_more_partitions_than_a_batch_holds_is_fenced_all_the_sam
 
 #[test]
 fn a_leader_whose_disk_is_far_behind_waits_for_it_and_does_not_spin() {
-    let mut bench = Bench::active();
-    while !bench.node.forks.full() {
-        bench.register(2, 0xb);
+    let (mut bench, _) = Bench::with_broker();
+    let mut topics = 0..;
+    while !bench.node.forks.busy() {
+        let name = format!("topic-{}", topics.next().unwrap());
+        bench.ask_to_create(&name, 1_000);
     }
     bench.ms += 1_000;
     bench.step(Event::WakeUp);
@@ -220,6 +226,49 @@ fn a_leader_whose_disk_is_far_behind_waits_for_it_and_does_not_spin() {
     assert!(bench.node.next_wakeup() <= Instant(bench.ms));
     bench.step(Event::WakeUp);
     assert!(bench.node.next_wakeup() > Instant(bench.ms));
+}
+
+#[test]
+fn what_is_decided_while_the_log_is_written_shares_one_batch_and_waits_for_it() {
+    let (mut bench, epoch) = Bench::with_broker();
+    let batches = bench.log.len();
+    let begin = bench.node.raft().log_end();
+    let first = bench.ask_to_create("a", 2);
+    let others = ["b", "c", "d"].map(|name| bench.ask_to_create(name, 2));
+    let late = bench.heartbeat(2, epoch, epoch, false);
+    // The log is being written, so the others are not in it yet, and nothing is answered.
+    assert_eq!(bench.node.raft().log_end(), begin.plus(3));
+    assert_eq!(bench.node.next_offset(), begin.plus(12));
+    assert!(!bench.replies.contains_key(&first));
+    bench.complete_one();
+    assert!(
+        bench.replies.contains_key(&first),
+        "it was in the first batch"
+    );
+    for ticket in others.iter().chain([&late]) {
+        assert!(!bench.replies.contains_key(ticket), "it is not committed");
+    }
+    assert_eq!(bench.node.raft().log_end(), begin.plus(12));
+    bench.settle();
+    for ticket in others.iter().chain([&late]) {
+        assert!(bench.reply(*ticket).is_ok());
+    }
+    assert_eq!(bench.batches_since(batches), [3, 9]);
+}
+
+#[test]
+fn what_was_decided_while_the_log_was_written_is_dropped_with_leadership_and_its_requests_told() {
+    let (mut bench, _) = Bench::with_broker();
+    let committed = bench.published.image.clone();
+    let first = bench.ask_to_create("a", 2);
+    let second = bench.ask_to_create("b", 2);
+    bench.depose();
+    for ticket in [first, second] {
+        let error = bench.reply(ticket).as_ref().unwrap_err();
+        assert_eq!(error.code, ErrorCode::NotController);
+    }
+    assert!(bench.published.image == committed);
+    assert!(bench.node.gathered.is_none());
 }
 
 #[test]
