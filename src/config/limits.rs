@@ -12,6 +12,13 @@ const OVERRIDES: &str = "max.connections.per.ip.overrides";
 impl Review<'_> {
     pub(crate) fn sockets(&mut self) {
         let values = self.values;
+        if values.number("max.connections") == 0 {
+            self.warn(
+                "max.connections",
+                "lets nobody connect, brokers, controllers and tools neither",
+                "raise it, or remove it",
+            );
+        }
         let queued = values.number("queued.max.request.bytes");
         let frame = values.number("socket.request.max.bytes");
         if queued > 0 && queued < frame {

@@ -1,7 +1,7 @@
 //! Leaders and in-sync replicas of many partitions at once, when a broker comes, goes or loses a
 //! directory.
 
-use crate::controller::configs::topic::{cluster_value, effective_value};
+use crate::controller::configs::topic::{cluster_min_isr, cluster_value, effective_value};
 use crate::controller::partition_change::{Change, Election, NO_LEADER, Rules};
 use crate::controller::{Settings, View};
 use crate::image::{Found, Image, Partition, Place, TopicRef};
@@ -194,7 +194,7 @@ impl ClusterRules {
     pub(super) fn of(image: &Image, settings: &Settings) -> Self {
         Self {
             election: election_of(cluster_value(image, settings, UNCLEAN)),
-            min_isr: min_isr_of(cluster_value(image, settings, MIN_ISR)),
+            min_isr: cluster_min_isr(image, settings),
         }
     }
 

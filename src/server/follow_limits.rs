@@ -1,7 +1,7 @@
 //! The limits of connections that operators change while the node runs (KIP-402, KIP-612): by
 //! configurations of this node and of all nodes, which stand above the file.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,8 +12,10 @@ use super::dispatch::Dispatch;
 use super::limits::{Rate, Slots};
 use super::listener::{self, Bound, Shared};
 use crate::config;
-use crate::image::{ConfigResource, Image, configs};
-use crate::types::NodeId;
+use crate::controller::Settings;
+use crate::controller::configs::unusable;
+use crate::image::{ConfigMap, ConfigResource, Image, configs};
+use crate::types::{NodeId, OneLine};
 
 /// How often the published metadata is looked at.
 const PERIOD: Duration = Duration::from_secs(1);
@@ -21,6 +23,12 @@ const MAX: &str = "max.connections";
 const RATE: &str = "max.connection.creation.rate";
 const PER_IP: &str = "max.connections.per.ip";
 const OVERRIDES: &str = "max.connections.per.ip.overrides";
+/// With less of `max.connections` or of its rate nobody could connect, not even to take it back.
+const LEAST: u32 = 1;
+/// So many sentences about bad values come at once; the others are counted.
+const TOLD_MAX: usize = 20;
+/// So much is shown of a value.
+const SHOWN_CHARS: usize = 100;
 
 /// The limits of all listeners, and what the file says about them.
 pub(super) struct Followed {
@@ -49,6 +57,8 @@ struct Values {
     overrides: Vec<(String, u32)>,
     /// `max.connections` and the rate of each listener.
     listeners: Vec<(u32, u32)>,
+    /// No address could connect: `max.connections.per.ip` and its overrides are those of the file.
+    shut: bool,
 }
 
 /// What is set for a node, above what is set for all.
@@ -65,13 +75,13 @@ impl Dynamic<'_> {
         layers.filter_map(move |map| map.get(&key))
     }
 
-    /// The first number that may stand there; others are passed over, as Java does.
-    fn limit(&self, key: &str, file: u32) -> u32 {
+    /// The first number from `least` on that stands there; others are passed over, as Java does.
+    fn limit(&self, key: &str, least: u32, file: u32) -> u32 {
         let numbers = self
             .text(key)
             .filter_map(|text| text.trim().parse::<i32>().ok());
         let mut limits = numbers.filter_map(|number| u32::try_from(number).ok());
-        limits.next().unwrap_or(file)
+        limits.find(|limit| *limit >= least).unwrap_or(file)
     }
 }
 
@@ -96,23 +106,128 @@ fn values(
     let mut set = dynamic
         .text(OVERRIDES)
         .filter_map(|text| config::per_ip_overrides(text).ok());
-    let overrides: Vec<(String, u32)> = set.next().unwrap_or_else(file);
+    let mut overrides: Vec<(String, u32)> = set.next().unwrap_or_else(file);
     drop(set);
-    let mut per_ip_max = dynamic.limit(PER_IP, sockets.connections_per_ip_max);
-    if per_ip_max == 0 && overrides.is_empty() {
-        // Nobody could connect, not even to take it back: Java does not apply it either.
+    let mut per_ip_max = dynamic.limit(PER_IP, 0, sockets.connections_per_ip_max);
+    let shut = per_ip_max == 0 && overrides.iter().all(|(_, max)| *max == 0);
+    if shut {
+        // Nobody could connect, not even to take it back. Java does not apply it either unless
+        // there are overrides, if only of 0.
         per_ip_max = sockets.connections_per_ip_max;
+        overrides = file();
     }
     let own = listeners.iter().map(|(prefix, (max, rate))| {
-        let limit = |key: &str, file| dynamic.limit(&format!("{prefix}{key}"), file);
+        let limit = |key: &str, file| dynamic.limit(&format!("{prefix}{key}"), LEAST, file);
         (limit(MAX, *max), limit(RATE, *rate))
     });
     Values {
-        connections_max: dynamic.limit(MAX, sockets.connections_max),
-        rate_max: dynamic.limit(RATE, sockets.connection_rate_max),
+        connections_max: dynamic.limit(MAX, LEAST, sockets.connections_max),
+        rate_max: dynamic.limit(RATE, LEAST, sockets.connection_rate_max),
         per_ip_max,
         listeners: own.collect(),
         overrides,
+        shut,
+    }
+}
+
+/// A sentence for each configuration of this node, and of all, that nothing comes of.
+fn complaints(image: &Image, settings: &Settings, values: &Values) -> Vec<String> {
+    let of = |all: bool| match all {
+        true => "all nodes".to_owned(),
+        false => format!("node {}", settings.node_id),
+    };
+    let sentence = |key: &str, value: &str, all: bool, why: &str, counts: Option<&str>| {
+        let counts = counts.map_or_else(|| "nothing".to_owned(), |it| cut(it).to_string());
+        format!(
+            "{key}={} of {} is stored and has no effect: {}; {counts} counts in its place; set \
+             another value, or delete it with kafka-configs",
+            cut(value),
+            of(all),
+            cut(why),
+        )
+    };
+    let unusable = unusable(image, settings).map(|it| {
+        let key = cut(&it.key);
+        sentence(&key, &it.value, it.of_all, &it.why, it.counts.as_deref())
+    });
+    let mut all: Vec<String> = unusable.collect();
+    let node = ConfigResource {
+        kind: configs::BROKER,
+        name: settings.node_id.to_string(),
+    };
+    for (resource, of_all) in [(node, false), (ConfigResource::all_brokers(), true)] {
+        let Some(map) = image.config(&resource) else {
+            continue;
+        };
+        if let Some(text) = map.get(OVERRIDES)
+            && let Err(why) = config::per_ip_overrides(text)
+        {
+            let counts = format!("{:?}", values.overrides);
+            let why = format!("it {why}");
+            all.push(sentence(OVERRIDES, text, of_all, &why, Some(&counts)));
+        }
+        let counts = [
+            (PER_IP, values.per_ip_max.to_string()),
+            (OVERRIDES, format!("{:?}", values.overrides)),
+        ];
+        for (key, counts) in counts.iter().filter(|_| values.shut) {
+            let why = "nobody could connect any more, not even to take it back";
+            if let Some(text) = map.get(key) {
+                all.push(sentence(key, text, of_all, why, Some(counts)));
+            }
+        }
+    }
+    all
+}
+
+/// On one line, and not longer than a line.
+fn cut(text: &str) -> String {
+    let mut shown = OneLine(text).to_string();
+    if let Some((at, _)) = shown.char_indices().nth(SHOWN_CHARS) {
+        shown.truncate(at);
+        shown.push_str("...");
+    }
+    shown
+}
+
+/// The configurations that were looked at last, and what was said of them.
+#[derive(Default)]
+struct Seen {
+    maps: [Option<ConfigMap>; 2],
+    told: BTreeSet<String>,
+}
+
+impl Seen {
+    /// Whether the configurations of this node or of all are others than last time.
+    fn changes(&mut self, image: &Image, node: NodeId) -> bool {
+        let node = ConfigResource {
+            kind: configs::BROKER,
+            name: node.to_string(),
+        };
+        let maps = [node, ConfigResource::all_brokers()].map(|it| image.config(&it).cloned());
+        let changes = maps != self.maps;
+        self.maps = maps;
+        changes
+    }
+
+    /// The sentences that were not said before, and how many more there are.
+    fn news(&mut self, sentences: Vec<String>) -> (Vec<String>, usize) {
+        let sentences: BTreeSet<String> = sentences.into_iter().collect();
+        let mut news: Vec<String> = sentences.difference(&self.told).cloned().collect();
+        let more = news.len().saturating_sub(TOLD_MAX);
+        news.truncate(TOLD_MAX);
+        self.told = sentences;
+        (news, more)
+    }
+
+    fn tell(&mut self, sentences: Vec<String>) {
+        let (news, more) = self.news(sentences);
+        for sentence in news {
+            tracing::warn!("{sentence}");
+        }
+        if more > 0 {
+            tracing::warn!("{more} more configurations of brokers are stored and have no effect");
+        }
     }
 }
 
@@ -144,18 +259,29 @@ impl Followed {
         values(image, node, &self.sockets, &listeners)
     }
 
+    /// A sentence for each configuration that nothing comes of.
+    fn complaints(&self, image: &Image, values: &Values) -> Vec<String> {
+        complaints(image, &self.shared.service.settings, values)
+    }
+
     /// Applies what changes, until `stop` becomes true.
     pub(super) async fn run(self, mut stop: watch::Receiver<bool>) {
         let mut known = self.values(&Image::empty());
+        let mut seen = Seen::default();
         let mut ticks = tokio::time::interval(PERIOD);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         while !*stop.borrow() {
             tokio::select! {
                 _ = ticks.tick() => {
-                    let wanted = self.values(&self.shared.service.core.published().image);
+                    let published = self.shared.service.core.published();
+                    let wanted = self.values(&published.image);
                     if wanted != known {
                         self.apply(&known, &wanted).await;
                         known = wanted;
+                    }
+                    let node = self.shared.service.settings.node_id;
+                    if seen.changes(&published.image, node) {
+                        seen.tell(self.complaints(&published.image, &known));
                     }
                 }
                 changed = stop.changed() => if changed.is_err() { break },
@@ -217,6 +343,89 @@ mod tests {
             ..ConfigRecord::default()
         };
         image.replay(&Record::Config(record), Offset(0)).unwrap();
+    }
+
+    #[test]
+    fn a_dynamic_limit_that_would_let_nobody_in_is_not_applied_and_is_told() {
+        let mut image = Image::empty();
+        let file = sockets();
+        let own = "listener.name.controller.";
+        let settings = Settings::default();
+        let node = settings.node_id;
+        let holds = |image: &Image| values(image, node, &file, &[(own, (5, 6))]);
+        let without = holds(&image);
+        for (name, keys) in [
+            ("", vec![MAX.to_owned(), RATE.to_owned()]),
+            ("", vec![format!("{own}{MAX}"), format!("{own}{RATE}")]),
+            (&node.to_string(), vec![MAX.to_owned(), PER_IP.to_owned()]),
+        ] {
+            for key in &keys {
+                set(&mut image, name, key, Some("0"));
+            }
+            let found = holds(&image);
+            let shut = Values {
+                shut: found.shut,
+                ..without.clone()
+            };
+            assert_eq!(found, shut, "{keys:?}");
+            let told = complaints(&image, &settings, &found);
+            assert_eq!(told.len(), keys.len(), "{told:?}");
+            for key in &keys {
+                let start = format!("{key}=0 of ");
+                let sentence = told.iter().find(|it| it.starts_with(&start)).unwrap();
+                assert!(sentence.contains("nobody could connect"), "{sentence}");
+                set(&mut image, name, key, None);
+            }
+        }
+        // One address may be shut out, all may not.
+        set(&mut image, "", PER_IP, Some("0"));
+        set(&mut image, "", OVERRIDES, Some("10.0.0.1:0"));
+        let found = holds(&image);
+        let file_counts = Values {
+            shut: true,
+            ..without
+        };
+        assert_eq!(found, file_counts);
+        assert_eq!(complaints(&image, &settings, &found).len(), 2);
+        set(&mut image, "", OVERRIDES, Some("10.0.0.1:1"));
+        assert_eq!(holds(&image).per_ip_max, 0);
+    }
+
+    #[test]
+    fn a_dynamic_value_that_nothing_comes_of_is_told_once_on_one_line() {
+        let mut image = Image::empty();
+        let (file, settings) = (sockets(), Settings::default());
+        let node = settings.node_id;
+        let mut seen = Seen::default();
+        let news = |image: &Image, seen: &mut Seen| {
+            let found = values(image, node, &file, &[]);
+            let changes = seen.changes(image, node);
+            let sentences = complaints(image, &settings, &found);
+            if changes {
+                seen.news(sentences)
+            } else {
+                Default::default()
+            }
+        };
+        assert_eq!(news(&image, &mut seen), (Vec::new(), 0));
+        set(&mut image, "", MAX, Some("a\nbc"));
+        let (told, _) = news(&image, &mut seen);
+        assert_eq!(told.len(), 1);
+        let start = "max.connections=a\\nbc of all nodes is stored and has no effect: ";
+        assert!(told[0].starts_with(start), "{told:?}");
+        let end = "; 2147483647 counts in its place; set another value, or delete it with \
+                   kafka-configs";
+        assert!(told[0].ends_with(end), "{told:?}");
+        set(&mut image, "", OVERRIDES, Some("nobody"));
+        assert_eq!(news(&image, &mut seen).0.len(), 1, "the new one only");
+        assert_eq!(news(&image, &mut seen), (Vec::new(), 0));
+        for listener in 0..TOLD_MAX + 5 {
+            let key = format!("listener.name.x{listener}.{MAX}");
+            set(&mut image, "", &key, Some(&"9".repeat(1_000)));
+        }
+        let (told, more) = news(&image, &mut seen);
+        assert_eq!((told.len(), more), (TOLD_MAX, 5));
+        assert!(told.iter().all(|it| it.len() < 600), "{told:?}");
     }
 
     #[test]

@@ -3,6 +3,8 @@
 
 use super::definition::{Check, Definition, Kind, Value, list};
 use super::{server_keys, topic};
+use crate::controller::Settings;
+use crate::image::{ConfigResource, Image, configs};
 use crate::types::config_keys::BROKER_ONLY_DYNAMIC;
 
 /// The level that a value was set at.
@@ -104,25 +106,30 @@ pub(super) fn kind_of(name: &str) -> Option<Kind> {
 /// True when this value of a key that was set at this level holds. Those of plug-ins do: nobody
 /// here knows them. One that is none of the key's type, or out of its range, does not.
 pub(super) fn holds(name: &str, value: &str, level: Level) -> bool {
-    if !is_taken(name, value) {
-        return false;
-    }
-    let fixed = server_keys::find(name).is_some_and(|key| !key.dynamic);
-    if fixed || WITH_PREFIX_ONLY.contains(&name) {
-        return false;
-    }
-    level == Level::Node || !is_per_node(name)
+    why_not(name, value, level).is_none()
 }
 
-/// Whether a node takes this value; keys that cannot change while it runs are not asked. A listener
-/// in front of a key changes nothing, a mechanism does.
-fn is_taken(name: &str, value: &str) -> bool {
+/// Why this value does not hold: the end of a sentence about it.
+fn why_not(name: &str, value: &str, level: Level) -> Option<String> {
+    if server_keys::find(name).is_some_and(|key| !key.dynamic) {
+        return Some("it cannot change while a node runs".to_owned());
+    }
+    if WITH_PREFIX_ONLY.contains(&name) {
+        return Some("it holds only behind the prefix of a listener".to_owned());
+    }
+    if level == Level::Cluster && is_per_node(name) {
+        return Some("it can be set for a single node only".to_owned());
+    }
+    refusal(name, value)
+}
+
+/// Why a node does not take this value; keys that cannot change while it runs are not asked. A
+/// listener in front of a key changes nothing, a mechanism does.
+fn refusal(name: &str, value: &str) -> Option<String> {
     let plain = behind_listener(name).unwrap_or(name);
     let dynamic = server_keys::find(plain).filter(|key| key.dynamic);
     let only = is_only_dynamic(plain).then_some(Kind::Long);
-    let Some(kind) = dynamic.map(|key| key.kind).or(only) else {
-        return true;
-    };
+    let kind = dynamic.map(|key| key.kind).or(only)?;
     let definition = Definition {
         name: "",
         kind,
@@ -130,12 +137,96 @@ fn is_taken(name: &str, value: &str) -> bool {
         check: range(plain),
     };
     match definition.read(value) {
-        Err(_) => false,
-        // A list of a topic may say a thing twice, one of a node may not.
-        Ok(Value::List(items)) if definition.check != Check::Any => {
-            items.len() == list(value).len() && (plain != "listeners" || !items.is_empty())
+        Err(sentence) => {
+            let told =
+                sentence.strip_prefix(&format!("Invalid value {value} for configuration : "));
+            Some(told.map_or(sentence.as_str(), |it| it).to_owned())
         }
-        Ok(_) => true,
+        // A list of a topic may say a thing twice, one of a node may not.
+        Ok(Value::List(items))
+            if definition.check != Check::Any
+                && (items.len() != list(value).len()
+                    || (plain == "listeners" && items.is_empty())) =>
+        {
+            Some("no entry may be empty, or there twice".to_owned())
+        }
+        Ok(Value::Number(0)) if LETS_IN.contains(&plain) => {
+            Some("nobody could connect any more, not even to take it back".to_owned())
+        }
+        Ok(_) => None,
+    }
+}
+
+/// With 0 of these nobody could connect. A file may say so, and is changed by who can start a node.
+const LETS_IN: [&str; 2] = ["max.connection.creation.rate", "max.connections"];
+
+/// A stored configuration of this node, or of all, that its key does not take. A controller writes
+/// down any value for a broker's key; who set it learns from nobody else that nothing came of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unusable {
+    /// The key.
+    pub key: String,
+    /// What is stored.
+    pub value: String,
+    /// True when it is set for all nodes, false when for this one.
+    pub of_all: bool,
+    /// The end of a sentence.
+    pub why: String,
+    /// What counts in its place; `None` is nothing.
+    pub counts: Option<String>,
+}
+
+/// Every configuration of the node of `settings`, and of all nodes, that does not hold: first those
+/// of the node, each in the order of keys.
+pub fn unusable<'a>(
+    image: &'a Image,
+    settings: &'a Settings,
+) -> impl Iterator<Item = Unusable> + use<'a> {
+    let node = ConfigResource {
+        kind: configs::BROKER,
+        name: settings.node_id.to_string(),
+    };
+    let layers = [
+        (Level::Node, image.config(&node)),
+        (Level::Cluster, image.config(&ConfigResource::all_brokers())),
+    ];
+    layers.into_iter().flat_map(move |(level, map)| {
+        let set = map.into_iter().flat_map(|map| map.iter());
+        set.filter_map(move |(key, value)| {
+            Some(Unusable {
+                why: why_not(key, value, level)?,
+                counts: counts(image, settings, key),
+                key: key.to_owned(),
+                value: shown(key, value).to_owned(),
+                of_all: level == Level::Cluster,
+            })
+        })
+    })
+}
+
+/// What counts for a key of which a layer has a value that does not hold.
+fn counts(image: &Image, settings: &Settings, key: &str) -> Option<String> {
+    match key {
+        // What leaders are chosen by goes its own way: see `leaders`.
+        "unclean.leader.election.enable" => {
+            return topic::cluster_value(image, settings, key)
+                .map(|value| value.eq_ignore_ascii_case("true").to_string());
+        }
+        "min.insync.replicas" => return Some(topic::cluster_min_isr(image, settings).to_string()),
+        _ => {}
+    }
+    let held = topic::Layers::held(image, settings).lookup(key).next();
+    let default = || server_keys::find(key)?.default;
+    held.map(|(_, value)| value)
+        .or_else(default)
+        .map(|value| shown(key, value).to_owned())
+}
+
+/// Secrets are never shown; whatever nobody here knows may be one.
+fn shown<'a>(key: &str, value: &'a str) -> &'a str {
+    match kind_of(key) {
+        None | Some(Kind::Password) => "[hidden]",
+        Some(_) => value,
     }
 }
 
@@ -252,5 +343,69 @@ mod tests {
         assert_eq!(kind("plain.sasl.jaas.config"), Some(Kind::Password));
         assert_eq!(kind("max.connections"), Some(Kind::Int));
         assert_eq!(kind("no.such.key"), None);
+    }
+
+    #[test]
+    fn a_limit_that_would_let_nobody_in_does_not_hold() {
+        for key in ["max.connections", "max.connection.creation.rate"] {
+            for name in [key.to_owned(), format!("listener.name.controller.{key}")] {
+                for level in [Level::Node, Level::Cluster] {
+                    assert!(!holds(&name, "0", level), "{name}");
+                    assert!(holds(&name, "1", level), "{name}");
+                }
+            }
+        }
+        // A single address may be shut out.
+        assert!(holds("max.connections.per.ip", "0", Level::Node));
+    }
+
+    #[test]
+    fn values_that_do_not_hold_are_told_with_what_counts_in_their_place() {
+        use crate::controller::testing::World;
+
+        let mut world = World::with_brokers(&[]);
+        let file = [("min.insync.replicas", "2"), ("num.io.threads", "5")];
+        let file = file.map(|(key, value)| (key.to_owned(), value.to_owned()));
+        world.settings.static_configs.extend(file);
+        let node = world.settings.node_id.to_string();
+        for (name, key, value) in [
+            ("", "max.connections", "100"),
+            (node.as_str(), "max.connections", "abc"),
+            (&node, "unclean.leader.election.enable", "yes"),
+            (&node, "listener.name.x.max.connections", "0"),
+            (&node, "sasl.jaas.config", "secret"),
+            (&node, "log.retention.ms", "1000"),
+            ("", "min.insync.replicas", "abc"),
+            ("", "num.io.threads", "0"),
+            ("", "node.id", "7"),
+            ("", "no.such.key", "abc"),
+            ("", "listener.name.x.sasl.jaas.config", "secret"),
+            ("999", "max.connections", "abc"),
+        ] {
+            world.config(configs::BROKER, name, key, value);
+        }
+        let found = unusable(&world.image, &world.settings);
+        let found: Vec<_> = found
+            .map(|it| (it.key, it.value, it.of_all, it.counts))
+            .collect();
+        let expected = [
+            ("listener.name.x.max.connections", "0", false, None),
+            ("max.connections", "abc", false, Some("100")),
+            (
+                "unclean.leader.election.enable",
+                "yes",
+                false,
+                Some("false"),
+            ),
+            ("listener.name.x.sasl.jaas.config", "[hidden]", true, None),
+            ("min.insync.replicas", "abc", true, Some("2")),
+            ("node.id", "7", true, None),
+            ("num.io.threads", "0", true, Some("5")),
+        ];
+        let expected = expected.map(|(key, value, of_all, counts)| {
+            let counts = counts.map(str::to_owned);
+            (key.to_owned(), value.to_owned(), of_all, counts)
+        });
+        assert_eq!(found, expected);
     }
 }

@@ -19,5 +19,7 @@ pub mod server_keys;
 mod tests;
 pub mod topic;
 
+pub use self::dynamic::{Unusable, unusable};
+
 /// A key's new value; `None` deletes it.
 pub(super) type ConfigChange = (String, Option<String>);

@@ -325,6 +325,15 @@ pub fn cluster_value(image: &Image, settings: &Settings, name: &str) -> Option<S
         .value
 }
 
+/// `min.insync.replicas` for topics that do not set it. A layer whose value is no number is passed
+/// over, where Java's controller fails over it; one below 0 counts as 1.
+#[must_use]
+pub fn cluster_min_isr(image: &Image, settings: &Settings) -> usize {
+    let mut values = Layers::stored(image, settings).lookup("min.insync.replicas");
+    let number = values.find_map(|(_, value)| value.trim().parse::<i32>().ok());
+    number.map_or(1, |number| usize::try_from(number).unwrap_or(1))
+}
+
 /// `min.insync.replicas` as the file has it, or the default: what becomes the cluster's value when
 /// eligible leader replicas are switched on.
 #[must_use]
