@@ -3,6 +3,7 @@
 //! The election rules live here (KIP-966 for eligible leader replicas, KIP-858 for directories,
 //! KIP-455 for reassignment). Nobody else writes a `PartitionChangeRecord`.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use super::levels;
@@ -98,6 +99,10 @@ impl<'a> Rules<'a> {
     }
 }
 
+/// Brokers: those of the old partition until another list is wanted. Most changes, and there may be
+/// a hundred thousand at once, keep most lists.
+type Ids<'a> = Cow<'a, [i32]>;
+
 /// A wanted change of one partition.
 pub struct Change<'a> {
     topic_id: Uuid,
@@ -109,11 +114,11 @@ pub struct Change<'a> {
     min_isr: usize,
     /// Those that change.
     directories: BTreeMap<i32, Uuid>,
-    isr: Vec<i32>,
-    replicas: Vec<i32>,
-    removing: Vec<i32>,
-    adding: Vec<i32>,
-    elr: Vec<i32>,
+    isr: Ids<'a>,
+    replicas: Ids<'a>,
+    removing: Ids<'a>,
+    adding: Ids<'a>,
+    elr: Ids<'a>,
     unclean_shutdown: Option<i32>,
     election: Election,
     recovery: i8,
@@ -142,11 +147,11 @@ impl<'a> Change<'a> {
             acceptable,
             min_isr,
             directories: BTreeMap::new(),
-            isr: old.isr().to_vec(),
-            replicas: old.replicas().to_vec(),
-            removing: old.removing().to_vec(),
-            adding: old.adding().to_vec(),
-            elr: old.elr().to_vec(),
+            isr: Cow::Borrowed(old.isr()),
+            replicas: Cow::Borrowed(old.replicas()),
+            removing: Cow::Borrowed(old.removing()),
+            adding: Cow::Borrowed(old.adding()),
+            elr: Cow::Borrowed(old.elr()),
             unclean_shutdown: None,
             election: Election::Online,
             recovery: if old.recovering() {
@@ -161,28 +166,28 @@ impl<'a> Change<'a> {
     /// The in-sync replicas wanted.
     #[must_use]
     pub fn isr(mut self, isr: Vec<i32>) -> Self {
-        self.isr = isr;
+        self.isr = Cow::Owned(isr);
         self
     }
 
     /// The replicas wanted; those that are new get their broker's default directory.
     #[must_use]
     pub fn replicas(mut self, replicas: Vec<i32>) -> Self {
-        self.replicas = replicas;
+        self.replicas = Cow::Owned(replicas);
         self
     }
 
     /// The replicas that a reassignment is to remove.
     #[must_use]
     pub fn removing(mut self, removing: Vec<i32>) -> Self {
-        self.removing = removing;
+        self.removing = Cow::Owned(removing);
         self
     }
 
     /// The replicas that a reassignment is to add.
     #[must_use]
     pub fn adding(mut self, adding: Vec<i32>) -> Self {
-        self.adding = adding;
+        self.adding = Cow::Owned(adding);
         self
     }
 
@@ -231,8 +236,8 @@ impl<'a> Change<'a> {
         }
         self.write_eligible(&mut record);
         let may_write_isr = !self.isr.is_empty() || self.rules.elr_enabled;
-        if record.isr.is_none() && may_write_isr && self.isr != self.old.isr() {
-            record.isr = Some(self.isr.clone());
+        if record.isr.is_none() && may_write_isr && *self.isr != *self.old.isr() {
+            record.isr = Some(self.isr.to_vec());
         }
         self.bump_epoch_on_shrink(&mut record);
         self.write_last_leader(&mut record);
@@ -278,10 +283,10 @@ impl<'a> Change<'a> {
         {
             return;
         }
-        self.isr = isr;
-        self.replicas = replicas;
-        self.removing.clear();
-        self.adding.clear();
+        self.isr = Cow::Owned(isr);
+        self.replicas = Cow::Owned(replicas);
+        self.removing = Cow::default();
+        self.adding = Cow::default();
     }
 
     /// Replicas that left the in-sync set while it is too small stay eligible (KIP-966).
@@ -290,7 +295,7 @@ impl<'a> Change<'a> {
             return;
         }
         if self.isr.len() >= self.min_isr {
-            self.elr.clear();
+            self.elr = Cow::default();
             return;
         }
         let mut candidates: Vec<i32> = Vec::new();
@@ -303,7 +308,7 @@ impl<'a> Change<'a> {
         // different one would be written as a change.
         candidates.sort_by_key(|id| (id ^ (id >> 16)) & 15);
         candidates.retain(|id| !self.isr.contains(id) && self.unclean_shutdown != Some(*id));
-        self.elr = candidates;
+        self.elr = Cow::Owned(candidates);
     }
 
     fn elect(&mut self, record: &mut PartitionChangeRecord) {
@@ -312,8 +317,8 @@ impl<'a> Change<'a> {
             return;
         }
         if self.elr.contains(&elected.leader) {
-            self.isr = vec![elected.leader];
-            self.elr.retain(|&id| id != elected.leader);
+            self.isr = Cow::Owned(vec![elected.leader]);
+            self.elr.to_mut().retain(|&id| id != elected.leader);
         }
         record.leader = elected.leader;
         if elected.unclean {
@@ -379,10 +384,10 @@ impl<'a> Change<'a> {
     fn write_eligible(&mut self, record: &mut PartitionChangeRecord) {
         let clean = record.isr.is_none();
         if !clean || !self.rules.elr_enabled {
-            self.elr.clear();
+            self.elr = Cow::default();
         }
-        if self.elr != self.old.elr() {
-            record.eligible_leader_replicas = Some(self.elr.clone());
+        if *self.elr != *self.old.elr() {
+            record.eligible_leader_replicas = Some(self.elr.to_vec());
         }
     }
 
@@ -425,7 +430,8 @@ impl<'a> Change<'a> {
 
     fn write_assignment(&self, record: &mut PartitionChangeRecord) {
         if !self.replicas.is_empty() {
-            if self.rules.metadata_version.directory_assignment() {
+            let same = self.directories.is_empty() && *self.replicas == *self.old.replicas();
+            if !same && self.rules.metadata_version.directory_assignment() {
                 let directories = self.replicas.iter().map(|id| self.directory_of(*id));
                 if !directories
                     .clone()
@@ -434,15 +440,15 @@ impl<'a> Change<'a> {
                     record.directories = Some(directories.collect());
                 }
             }
-            if self.replicas != self.old.replicas() {
-                record.replicas = Some(self.replicas.clone());
+            if *self.replicas != *self.old.replicas() {
+                record.replicas = Some(self.replicas.to_vec());
             }
         }
-        if self.removing != self.old.removing() {
-            record.removing_replicas = Some(self.removing.clone());
+        if *self.removing != *self.old.removing() {
+            record.removing_replicas = Some(self.removing.to_vec());
         }
-        if self.adding != self.old.adding() {
-            record.adding_replicas = Some(self.adding.clone());
+        if *self.adding != *self.old.adding() {
+            record.adding_replicas = Some(self.adding.to_vec());
         }
     }
 }

@@ -18,6 +18,7 @@
 //! through unchanged.
 
 use bytes::Bytes;
+use smallvec::SmallVec;
 
 use super::fault::RecordFault;
 use super::wire::{Format, Reader, put_uvarint};
@@ -113,11 +114,14 @@ impl UnknownTags {
     }
 }
 
+/// Room for the tagged fields of most structures, in bytes.
+const TAGS_BYTES: usize = 64;
+
 /// Collects the tagged fields of one structure and writes them in order of their tags.
 #[derive(Debug, Default)]
 pub struct TagWriter {
     scratch: Vec<u8>,
-    fields: Vec<(u32, std::ops::Range<usize>)>,
+    fields: SmallVec<[(u32, std::ops::Range<usize>); 4]>,
 }
 
 impl TagWriter {
@@ -130,6 +134,9 @@ impl TagWriter {
         tag: u32,
         put: impl FnOnce(&mut Vec<u8>) -> Result<(), RecordFault>,
     ) -> Result<(), RecordFault> {
+        if self.fields.is_empty() {
+            self.scratch.reserve(TAGS_BYTES);
+        }
         let start = self.scratch.len();
         put(&mut self.scratch)?;
         self.fields.push((tag, start..self.scratch.len()));
