@@ -6,18 +6,22 @@ use crate::controller::RECORDS_PER_OPERATION_MAX;
 use crate::raft::{Input, Proposal};
 use crate::records::VersionedRecord;
 use crate::records::batch::{BATCH_BYTES_MAX, BatchBuilder, HEADER_BYTES, record_bytes};
-use crate::types::{ApiError, Epoch, ErrorCode, Now, Offset, Timestamp};
+use crate::types::{ApiError, Epoch, ErrorCode, Instant, Now, Offset};
 
 use super::{Effect, Leading, Node};
 
 /// A batch of this many bytes takes no more requests in: what comes next need not wait for it.
 const SHARED_BYTES_MAX: usize = 64 << 10;
 
+/// How long what is decided may wait for a write that is under way, in milliseconds: the other
+/// voters can commit it without this one's disk, which may be slow or hang.
+pub(super) const HELD_MS_MAX: u64 = 5;
+
 /// The batch that is being filled. Its records are on the working image.
 pub(super) struct Gathered {
     epoch: Epoch,
     first: Offset,
-    timestamp: Timestamp,
+    since: Now,
     builder: BatchBuilder,
 }
 
@@ -155,9 +159,15 @@ impl Node {
         self.active_epoch().map(drop)
     }
 
+    /// When what is gathered is to be given to raft, whatever the disk does.
+    pub(super) fn held_until(&self) -> Instant {
+        let gathered = self.gathered.as_ref();
+        gathered.map_or(Instant::NEVER, |it| it.since.instant.plus_ms(HELD_MS_MAX))
+    }
+
     /// To be called when no event is left to be taken in: gives what is gathered to raft, unless
     /// the log is being written. The next write waits for that one anyway, and what is decided
-    /// meanwhile goes with it; the completion lets it go.
+    /// meanwhile goes with it; the completion lets it go, or the next wake-up.
     pub fn settle(&mut self, now: Now, effects: &mut Vec<Effect>) {
         if self.writes.is_empty() {
             self.propose(now, effects);
@@ -176,7 +186,7 @@ impl Node {
         let batches = gathered.builder.build().into_bytes();
         let image = self.working.image.clone();
         self.forks
-            .push(end, batches.len(), gathered.timestamp, image);
+            .push(end, batches.len(), gathered.since.wall, image);
         let proposal = Proposal {
             epoch: gathered.epoch,
             first,
@@ -192,7 +202,7 @@ impl Node {
         Ok(self.gathered.get_or_insert_with(|| Gathered {
             epoch,
             first,
-            timestamp: now.wall,
+            since: now,
             builder: BatchBuilder::data(first, epoch, now.wall),
         }))
     }

@@ -1,7 +1,8 @@
 //! The node: consensus, image and controller tied together, still without IO.
 //!
-//! `Node::step(now, event, &mut effects)` is the only entry; `next_wakeup` says when to call it
-//! again without an event. One thread runs it; the shell executes the effects in order.
+//! `Node::step(now, event, &mut effects)` is the entry, or for several events that are there at
+//! once `take_in` with each and `settle` behind the last; `next_wakeup` says when to call it again
+//! without an event. One thread runs it; the shell executes the effects in order.
 //!
 //! * A leader *decides* on the working image, *replays* the records on it, *proposes* them to raft
 //!   (those of requests that came together in one batch), remembers a fork for the batch's end, and
@@ -211,7 +212,7 @@ impl Node {
             return self.raft.next_wakeup();
         }
         let raft = self.raft.next_wakeup().min(self.snapshots.next_clean());
-        let raft = raft.min(self.registering.next_try());
+        let raft = raft.min(self.registering.next_try()).min(self.held_until());
         match &self.leading {
             Leading::Active { soft, .. } if self.may_act() => {
                 raft.min(controller::periodic::next_due(soft))

@@ -3,6 +3,7 @@
 mod among_others;
 mod cleaning;
 mod following;
+mod gathering;
 mod leading;
 mod limits;
 mod loading;

@@ -9,7 +9,7 @@ use crate::records::batch::Batch;
 
 impl Bench {
     /// Broker 2, unfenced; gives its epoch.
-    fn with_broker() -> (Self, i64) {
+    pub(super) fn with_broker() -> (Self, i64) {
         let mut bench = Self::active();
         let ticket = bench.register(2, 0xb);
         bench.settle();
@@ -28,7 +28,7 @@ impl Bench {
         }
     }
 
-    fn ask_to_create(&mut self, name: &str, partitions: i32) -> Ticket {
+    pub(super) fn ask_to_create(&mut self, name: &str, partitions: i32) -> Ticket {
         let topic = CreatableTopic::default()
             .with_name(TopicName(StrBytes::from_string(name.to_owned())))
             .with_num_partitions(partitions)
@@ -69,7 +69,7 @@ impl Bench {
     }
 
     /// How many records each batch has that was written after the first `batches`.
-    fn batches_since(&self, batches: usize) -> Vec<i64> {
+    pub(super) fn batches_since(&self, batches: usize) -> Vec<i64> {
         let counts = self.log[batches..].iter().map(|(first, end, bytes)| {
             let batch = Batch::parse(bytes.clone()).unwrap();
             assert_eq!(batch.records().count() as i64, end.0 - first.0);
@@ -83,7 +83,7 @@ impl Bench {
     }
 
     /// Another node asks for a vote in a newer epoch: whoever leads steps down.
-    fn depose(&mut self) {
+    pub(super) fn depose(&mut self) {
         let vote = VoteRequest {
             cluster_id: None,
             voter: None,
@@ -226,49 +226,6 @@ fn a_leader_whose_disk_is_far_behind_waits_for_it_and_does_not_spin() {
     assert!(bench.node.next_wakeup() <= Instant(bench.ms));
     bench.step(Event::WakeUp);
     assert!(bench.node.next_wakeup() > Instant(bench.ms));
-}
-
-#[test]
-fn what_is_decided_while_the_log_is_written_shares_one_batch_and_waits_for_it() {
-    let (mut bench, epoch) = Bench::with_broker();
-    let batches = bench.log.len();
-    let begin = bench.node.raft().log_end();
-    let first = bench.ask_to_create("a", 2);
-    let others = ["b", "c", "d"].map(|name| bench.ask_to_create(name, 2));
-    let late = bench.heartbeat(2, epoch, epoch, false);
-    // The log is being written, so the others are not in it yet, and nothing is answered.
-    assert_eq!(bench.node.raft().log_end(), begin.plus(3));
-    assert_eq!(bench.node.next_offset(), begin.plus(12));
-    assert!(!bench.replies.contains_key(&first));
-    bench.complete_one();
-    assert!(
-        bench.replies.contains_key(&first),
-        "it was in the first batch"
-    );
-    for ticket in others.iter().chain([&late]) {
-        assert!(!bench.replies.contains_key(ticket), "it is not committed");
-    }
-    assert_eq!(bench.node.raft().log_end(), begin.plus(12));
-    bench.settle();
-    for ticket in others.iter().chain([&late]) {
-        assert!(bench.reply(*ticket).is_ok());
-    }
-    assert_eq!(bench.batches_since(batches), [3, 9]);
-}
-
-#[test]
-fn what_was_decided_while_the_log_was_written_is_dropped_with_leadership_and_its_requests_told() {
-    let (mut bench, _) = Bench::with_broker();
-    let committed = bench.published.image.clone();
-    let first = bench.ask_to_create("a", 2);
-    let second = bench.ask_to_create("b", 2);
-    bench.depose();
-    for ticket in [first, second] {
-        let error = bench.reply(ticket).as_ref().unwrap_err();
-        assert_eq!(error.code, ErrorCode::NotController);
-    }
-    assert!(bench.published.image == committed);
-    assert!(bench.node.gathered.is_none());
 }
 
 #[test]

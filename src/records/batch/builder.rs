@@ -79,12 +79,6 @@ impl BatchBuilder {
         self.size() + record_bytes(self.count(), key, value)
     }
 
-    /// Says where the batch will be: its records do not depend on that.
-    pub const fn place(&mut self, base_offset: Offset, epoch: Epoch) {
-        self.base_offset = base_offset;
-        self.epoch = epoch;
-    }
-
     /// Adds a record.
     pub fn push(&mut self, key: Option<&[u8]>, value: Option<&[u8]>) {
         let key_length = key.map(<[u8]>::len);

@@ -1,0 +1,142 @@
+//! What shares a batch, and how long it may wait for others.
+
+use super::*;
+use crate::node::gather::HELD_MS_MAX;
+
+impl Bench {
+    /// Broker 2 sends a heartbeat, and others may be behind it.
+    fn take_in_heartbeat(&mut self, epoch: i64, fence: bool) -> Ticket {
+        self.tickets += 1;
+        let ticket = Ticket(self.tickets);
+        let heartbeat = BrokerHeartbeatRequest {
+            broker_id: 2,
+            broker_epoch: epoch,
+            current_metadata_offset: self.published.end.0,
+            want_fence: fence,
+            ..BrokerHeartbeatRequest::default()
+        };
+        let request = Request::Controller {
+            version: 1,
+            context: Box::default(),
+            request: Asked::BrokerHeartbeat(heartbeat),
+        };
+        let event = Event::Request {
+            ticket,
+            arrived: Instant(self.ms),
+            request: Box::new(request),
+        };
+        self.take_in(event);
+        ticket
+    }
+
+    fn take_in(&mut self, event: Event) {
+        let now = self.now();
+        let mut effects = Vec::new();
+        self.node.take_in(now, event, &mut effects);
+        self.take(effects);
+    }
+
+    /// There is no event any more.
+    fn nothing_more(&mut self) {
+        let now = self.now();
+        let mut effects = Vec::new();
+        self.node.settle(now, &mut effects);
+        self.take(effects);
+    }
+
+    fn is_answered(&self, ticket: Ticket) -> bool {
+        self.replies.contains_key(&ticket)
+    }
+}
+
+#[test]
+fn requests_that_are_there_at_once_share_one_batch() {
+    let (mut bench, epoch) = Bench::with_broker();
+    let (batches, begin) = (bench.log.len(), bench.node.raft().log_end());
+    let all = [true, false, true].map(|fence| bench.take_in_heartbeat(epoch, fence));
+    assert_eq!(bench.node.raft().log_end(), begin, "others may come");
+    bench.nothing_more();
+    assert_eq!(bench.node.raft().log_end(), begin.plus(3));
+    bench.settle();
+    assert!(all.iter().all(|ticket| bench.reply(*ticket).is_ok()));
+    assert_eq!(bench.batches_since(batches), [3]);
+}
+
+/// A vote, a fetch, a new voter: all of them look at the end of the log.
+#[test]
+fn the_quorum_hears_a_request_behind_what_was_decided_before_it() {
+    let (mut bench, epoch) = Bench::with_broker();
+    let (batches, begin) = (bench.log.len(), bench.node.raft().log_end());
+    let first = bench.take_in_heartbeat(epoch, true);
+    bench.take_in(Event::SnapshotAsked);
+    assert_eq!(bench.node.raft().log_end(), begin);
+    bench.take_in(Event::WakeUp);
+    assert_eq!(bench.node.raft().log_end(), begin.plus(1));
+    let second = bench.take_in_heartbeat(epoch, false);
+    bench.nothing_more();
+    bench.settle();
+    assert!(bench.reply(first).is_ok() && bench.reply(second).is_ok());
+    assert_eq!(bench.batches_since(batches), [1, 1]);
+}
+
+#[test]
+fn what_is_decided_while_the_log_is_written_shares_one_batch_and_waits_for_it() {
+    let (mut bench, epoch) = Bench::with_broker();
+    let (batches, begin) = (bench.log.len(), bench.node.raft().log_end());
+    let first = bench.ask_to_create("a", 2);
+    let others = ["b", "c", "d"].map(|name| bench.ask_to_create(name, 2));
+    let late = bench.heartbeat(2, epoch, epoch, false);
+    // The log is being written, so the others are not in it yet, and nothing is answered.
+    assert_eq!(bench.node.raft().log_end(), begin.plus(3));
+    assert_eq!(bench.node.next_offset(), begin.plus(12));
+    assert!(!bench.is_answered(first));
+    bench.complete_one();
+    assert!(bench.is_answered(first), "it was in the first batch");
+    assert_eq!(bench.node.raft().log_end(), begin.plus(12));
+    for ticket in others.iter().chain([&late]) {
+        assert!(!bench.is_answered(*ticket), "it is not committed");
+    }
+    bench.settle();
+    for ticket in others.iter().chain([&late]) {
+        assert!(bench.reply(*ticket).is_ok());
+    }
+    assert_eq!(bench.batches_since(batches), [3, 9]);
+}
+
+/// The other voters may commit what this one's disk does not come to write.
+#[test]
+fn what_is_decided_waits_only_so_long_for_a_slow_disk() {
+    let (mut bench, _) = Bench::with_broker();
+    bench.ask_to_create("a", 2);
+    let end = bench.node.raft().log_end();
+    bench.ask_to_create("b", 2);
+    assert_eq!(bench.node.raft().log_end(), end);
+    let due = bench.node.next_wakeup().0;
+    assert!(due <= bench.ms + HELD_MS_MAX);
+    bench.ms = due;
+    bench.step(Event::WakeUp);
+    assert_eq!(bench.node.raft().log_end(), end.plus(3));
+    assert!(
+        bench.node.next_wakeup() > Instant(bench.ms),
+        "it does not spin"
+    );
+}
+
+#[test]
+fn leadership_lost_while_the_log_is_written_takes_back_what_was_gathered_and_tells_all() {
+    let (mut bench, _) = Bench::with_broker();
+    let committed = bench.published.image.clone();
+    let begin = bench.node.raft().log_end();
+    let all = ["a", "b"].map(|name| bench.ask_to_create(name, 2));
+    bench.depose();
+    for ticket in all {
+        let error = bench.reply(ticket).as_ref().unwrap_err();
+        assert_eq!(error.code, ErrorCode::NotController);
+    }
+    assert!(bench.published.image == committed);
+    assert!(bench.node.working.image == committed);
+    // It was in the log before the vote was heard, as everything that was decided is.
+    assert_eq!(bench.node.raft().log_end(), begin.plus(6));
+    bench.settle();
+    assert_eq!(bench.halted, None);
+}
