@@ -8,7 +8,7 @@ use kafka_protocol::messages as m;
 use kafka_protocol::protocol::Decodable;
 
 use super::dispatch::{Call, Ctx, Local};
-use super::shape::{ELEMENTS_MAX, Misfit, Shape, ShapeFault, Size};
+use super::shape::{Checked, ELEMENTS_MAX, Misfit, Shape, ShapeFault};
 use super::{acls, hosts, refusals, sasl, shapes, wire};
 use crate::controller::{self, quotas::AlterClientQuotas};
 use crate::records::rpc::{self, Message};
@@ -20,10 +20,10 @@ pub(crate) const API_VERSIONS_KEY: i16 = 18;
 /// The key of Envelope.
 const ENVELOPE_KEY: i16 = 58;
 
-/// Reads a body whose shape was checked.
-type Decode = fn(Bytes, &Ctx<'_>) -> anyhow::Result<Call>;
+/// Reads a body.
+type Decode = fn(Checked, &Ctx<'_>) -> anyhow::Result<Call>;
 /// Reads a body again and builds the answer that refuses all of it.
-type Refuse = fn(Bytes, i16, &ApiError) -> anyhow::Result<bytes::BytesMut>;
+type Refuse = fn(Checked, i16, &ApiError) -> anyhow::Result<bytes::BytesMut>;
 
 /// One API.
 #[derive(Debug)]
@@ -60,22 +60,17 @@ const ITEMS_READ_MAX: usize = 2 * controller::ITEMS_MAX;
 const RECORDS_READ_MAX: usize = 5 * controller::RECORDS_PER_OPERATION_MAX;
 
 impl Api {
-    /// What a whole body holds, or `None` when it has too many items to be read.
+    /// A body that may be decoded, or `None` when it says that it has too many items to be read: of
+    /// what is behind the counts nothing is known then.
     ///
     /// # Errors
     /// The bytes are not a body of this API at `version`.
-    pub(crate) fn measure(&self, body: &[u8], version: i16) -> Result<Option<Size>, Misfit> {
-        match self.shape.check_items(body, version, self.items_max) {
-            Ok(size) => Ok(Some(size)),
+    pub(crate) fn checked(&self, body: &Bytes, version: i16) -> Result<Option<Checked>, Misfit> {
+        match self.shape.checked(body, version, self.items_max) {
+            Ok(checked) => Ok(Some(checked)),
             Err(misfit) if misfit.fault == ShapeFault::TooManyElements => Ok(None),
             Err(misfit) => Err(misfit),
         }
-    }
-
-    /// Whether a body that was measured has too many items to be read.
-    pub(crate) fn too_many_items(&self, body: &[u8], version: i16) -> bool {
-        // Each takes a byte at least.
-        body.len() > self.items_max && matches!(self.measure(body, version), Ok(None))
     }
 
     /// Whether `version` is served.
@@ -106,8 +101,8 @@ pub(crate) fn find(key: i16) -> Option<&'static Api> {
     TABLE.get(at)
 }
 
-fn read<M: Decodable>(mut body: Bytes, version: i16) -> anyhow::Result<M> {
-    M::decode(&mut body, version)
+fn read<M: Decodable>(body: Checked, version: i16) -> anyhow::Result<M> {
+    M::decode(&mut body.into_bytes(), version)
 }
 
 /// A request that `kafka-protocol` decodes.
@@ -183,7 +178,7 @@ pub(crate) static TABLE: &[Api] = &[
         shape: &shapes::API_VERSIONS,
         items_max: ITEMS_READ_MAX,
         decode: |body, ctx| {
-            let request = rpc::ApiVersionsRequest::decode(&body, ctx.version)?;
+            let request = rpc::ApiVersionsRequest::decode(&body.into_bytes(), ctx.version)?;
             Ok(Call::Local(Local::ApiVersions(request)))
         },
         refuse: |_, version, error| refusals::refuse_api_versions(version, error),
@@ -336,7 +331,7 @@ pub(crate) static TABLE: &[Api] = &[
         shape: &shapes::BROKER_HEARTBEAT,
         items_max: ITEMS_READ_MAX,
         decode: |body, ctx| {
-            let request = rpc::BrokerHeartbeatRequest::decode(&body, ctx.version)?;
+            let request = rpc::BrokerHeartbeatRequest::decode(&body.into_bytes(), ctx.version)?;
             Ok(Call::controller(
                 controller::Request::BrokerHeartbeat(request),
                 ctx,
@@ -361,7 +356,7 @@ pub(crate) static TABLE: &[Api] = &[
         shape: &shapes::ADD_RAFT_VOTER,
         items_max: ITEMS_READ_MAX,
         decode: |body, ctx| {
-            let request = rpc::AddRaftVoterRequest::decode(&body, ctx.version)?;
+            let request = rpc::AddRaftVoterRequest::decode(&body.into_bytes(), ctx.version)?;
             Ok(Call::for_quorum(wire::add_voter_request(request), ctx))
         },
         refuse: |_, _, error| refusals::refuse_add_raft_voter(error),
@@ -380,6 +375,7 @@ pub(crate) static TABLE: &[Api] = &[
         shape: &shapes::UNREGISTER_CONTROLLER,
         items_max: ITEMS_READ_MAX,
         decode: |body, ctx| {
+            let body = body.into_bytes();
             let request = rpc::UnregisterControllerRequest::decode(&body, ctx.version)?;
             Ok(Call::controller(
                 controller::Request::UnregisterController(request),

@@ -1,4 +1,4 @@
-//! One budget of memory for everything that peers have sent and that is not answered yet.
+//! One budget of memory for everything that peers have sent and whose answer is not written yet.
 //!
 //! Small requests are free: [`FREE_BYTES`] a request and a bounded number of requests a connection.
 //! Whatever is larger takes its bytes from the budget *as they arrive*, and what the decoder will

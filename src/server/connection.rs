@@ -383,7 +383,8 @@ impl<S: Service> Connection<'_, S> {
         writer: &mut (impl AsyncWrite + Unpin),
         answer: Answered,
     ) -> Result<(), Closing> {
-        self.in_flight.pop_front();
+        // Until it is written, the answer is somewhere: what was weighed for it is held as long.
+        let _sent = self.in_flight.pop_front();
         let written = timeout(self.bounds.frame_time_max, writer.write_all(&answer.frame));
         let written = written.await;
         self.active = Instant::now();

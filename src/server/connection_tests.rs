@@ -260,6 +260,21 @@ async fn a_large_frame_takes_from_the_budget_and_gives_back() {
 }
 
 #[tokio::test]
+async fn an_answer_that_its_reader_leaves_lying_stays_in_the_budget() {
+    let mut at = harness(Fake::default(), |_| {});
+    let all = at.budget.left_bytes();
+    at.send(&request(ECHO, 1, 500_000)).await;
+    // More than the pipe holds, of which a little is read: the rest is being written.
+    let length = at.client.read_i32().await.unwrap();
+    assert!(at.budget.left_bytes() <= all - 480_000);
+    let mut answer = vec![0; length as usize];
+    at.client.read_exact(&mut answer).await.unwrap();
+    at.send(&request(ECHO, 2, 0)).await;
+    assert_eq!(at.next().await, 2);
+    assert_eq!(at.budget.left_bytes(), all);
+}
+
+#[tokio::test]
 async fn an_announced_length_alone_takes_nothing() {
     let mut at = harness(Fake::default(), |_| {});
     let all = at.budget.left_bytes();

@@ -16,6 +16,7 @@ use super::core::{Answer, Core, Request};
 use super::envelope::{self, Forwarded};
 use super::frame::{self, HeaderStart};
 use super::log_levels::LogLevels;
+use super::shape::Checked;
 use super::{answers, describe_cluster, permissions, refusals};
 use crate::controller::authorize::{Asker, Audit, Operation, Resource};
 use crate::controller::configs::describe;
@@ -133,7 +134,7 @@ struct Asked {
     version: i16,
     correlation_id: i32,
     /// The body, to be decoded again when all of it is refused: refusals name its items.
-    body: Bytes,
+    body: Checked,
     /// The correlation id of the envelope that the request came in.
     envelope: Option<i32>,
     /// What became of this node's loggers, which the core knows nothing of.
@@ -167,7 +168,8 @@ impl Asked {
         let mut out = frame::begin_response(self.correlation_id, flexible);
         match (self.api.refuse)(self.body.clone(), self.version, error) {
             Ok(body) => out.put(body),
-            // The body was decoded before, and a refusal is made of defaults and its names.
+            // The body was decoded before, or has no more than first items, which were checked; and
+            // a refusal is made of defaults and its names.
             Err(bug) => tracing::error!("{} cannot be refused: {bug}", self.api.name),
         }
         self.wrap(out)
@@ -232,6 +234,10 @@ fn garbage(what: impl Into<String>) -> Closing {
     Closing::Garbage(what.into())
 }
 
+fn no_body(api: &Api, version: i16, why: &dyn std::fmt::Display) -> Closing {
+    garbage(format!("a body that is no {} v{version}: {why}", api.name))
+}
+
 /// The row of an API version, or why the connection ends. ApiVersions is served at every version.
 fn admitted(header: HeaderStart) -> Result<&'static Api, Closing> {
     let HeaderStart {
@@ -272,13 +278,9 @@ impl Service for Dispatch {
         }
         frame::parse_header_rest(&mut body, api.flexible(version))
             .map_err(|fault| garbage(format!("a header of {}: {fault}", api.name)))?;
-        let size = api.measure(&body, version).map_err(|misfit| {
-            garbage(format!(
-                "a body that is no {} v{version}: {misfit}",
-                api.name
-            ))
-        })?;
-        let outer = size.unwrap_or_default().decoded_bytes;
+        let checked = api.checked(&body, version);
+        let checked = checked.map_err(|misfit| no_body(api, version, &misfit))?;
+        let outer = checked.map_or(0, |body| body.size().decoded_bytes);
         let inner = if api.forwards() {
             envelope::inner_bytes(&body)
         } else {
@@ -298,7 +300,7 @@ impl Service for Dispatch {
             api,
             version: header.version,
             correlation_id: header.correlation_id,
-            body: Bytes::new(),
+            body: Checked::default(),
             envelope: None,
             loggers: Vec::new(),
         };
@@ -310,10 +312,6 @@ impl Service for Dispatch {
         let client_id = frame::parse_header_rest(&mut body, api.flexible(header.version))
             .map_err(|fault| garbage(format!("a header of {}: {fault}", api.name)))?;
         peer.client.client_id.clone_from(&client_id);
-        let asked = Asked {
-            body: body.clone(),
-            ..asked
-        };
         let ctx = Ctx {
             version: header.version,
             cluster_id: &self.settings.cluster_id,
@@ -326,18 +324,20 @@ impl Service for Dispatch {
             key: api.key,
             request: api.name,
         };
-        if api.too_many_items(&body, header.version) {
-            let answer = self.refuse_unread(asked, &ctx);
+        let checked = api.checked(&body, header.version);
+        let checked = checked.map_err(|misfit| no_body(api, header.version, &misfit))?;
+        let Some(body) = checked else {
+            let answer = self.refuse_unread(asked, &body, &ctx);
             return answer
                 .map(Started::Answer)
-                .map_err(|fault| garbage(format!("a body that is no {}: {fault}", api.name)));
-        }
-        let call = (api.decode)(body, &ctx).map_err(|error| {
-            garbage(format!(
-                "a body that is no {} v{}: {error}",
-                api.name, header.version
-            ))
-        })?;
+                .map_err(|fault| no_body(api, header.version, &fault));
+        };
+        let asked = Asked {
+            body: body.clone(),
+            ..asked
+        };
+        let call = (api.decode)(body, &ctx);
+        let call = call.map_err(|error| no_body(api, header.version, &error))?;
         if let Err(error) = self.authorized(api, &ctx) {
             return Ok(Started::Answer(asked.refuse(&error)));
         }
@@ -356,7 +356,10 @@ impl Service for Dispatch {
 impl Dispatch {
     /// Refuses a request with too many items to be read: in the place for the whole request if its
     /// answer has one, or else of the first item, on which clients find out what is wrong.
-    fn refuse_unread(&self, mut asked: Asked, ctx: &Ctx<'_>) -> anyhow::Result<Bytes> {
+    ///
+    /// # Errors
+    /// The body is none of this API, as far as it is looked at.
+    fn refuse_unread(&self, mut asked: Asked, body: &[u8], ctx: &Ctx<'_>) -> anyhow::Result<Bytes> {
         let api = asked.api;
         tracing::debug!(
             "a {} with more than {} items is refused unread (from {})",
@@ -364,7 +367,7 @@ impl Dispatch {
             api.items_max,
             ctx.address
         );
-        asked.body = refusals::first_items(api, &asked.body, asked.version)?;
+        asked.body = refusals::first_items(api, body, asked.version)?;
         let error = self.authorized(api, ctx).err();
         Ok(asked.refuse(&error.unwrap_or_else(|| {
             let text = format!("More than {} items in one request.", api.items_max);
@@ -462,7 +465,7 @@ impl Dispatch {
             header,
             api,
             body,
-            too_many_items,
+            checked,
         } = forwarded;
         let ctx = Ctx {
             version: header.version,
@@ -480,17 +483,17 @@ impl Dispatch {
             api,
             version: header.version,
             correlation_id: header.correlation_id,
-            body: body.clone(),
+            body: checked.clone().unwrap_or_default(),
             envelope: Some(outer.correlation_id),
             loggers: Vec::new(),
         };
-        if too_many_items {
-            return match self.refuse_unread(asked, &ctx) {
+        let Some(checked) = checked else {
+            return match self.refuse_unread(asked, &body, &ctx) {
                 Ok(answer) => Started::Answer(answer),
                 Err(_) => refuse(ErrorCode::UnsupportedVersion),
             };
-        }
-        let call = (api.decode)(body, &ctx);
+        };
+        let call = (api.decode)(checked, &ctx);
         if let (Ok(_), Err(error)) = (&call, self.authorized(api, &ctx)) {
             return Started::Answer(asked.refuse(&error));
         }

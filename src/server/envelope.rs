@@ -12,7 +12,7 @@ use kafka_protocol::messages::{ApiKey, EnvelopeRequest, EnvelopeResponse};
 
 use super::api_table::{self, Api};
 use super::frame::{HeaderStart, parse_header_rest};
-use super::shape::{Cursor, Kind, Shape, ShapeFault, Size, field};
+use super::shape::{Checked, Cursor, Kind, Shape, ShapeFault, field};
 use crate::types::{ErrorCode, Principal};
 
 /// The only version of the principal's form.
@@ -58,10 +58,10 @@ pub(crate) struct Forwarded {
     pub(crate) header: HeaderStart,
     /// The inner request's API.
     pub(crate) api: &'static Api,
-    /// The inner request's body, its shape checked.
+    /// The inner request's body, of whose end nothing is known.
     pub(crate) body: Bytes,
-    /// The body is not to be decoded.
-    pub(crate) too_many_items: bool,
+    /// The same to be decoded; `None` when it has too many items.
+    pub(crate) checked: Option<Checked>,
 }
 
 /// Unwraps an envelope, checking in the order of a Java controller.
@@ -92,8 +92,8 @@ pub(crate) fn open(envelope: EnvelopeRequest) -> Result<Forwarded, ErrorCode> {
     if !api.serves(header.version) {
         return Err(ErrorCode::UnsupportedVersion);
     }
-    let measured = api.measure(&body, header.version);
-    let size = measured.map_err(|_| ErrorCode::UnsupportedVersion)?;
+    let checked = api.checked(&body, header.version);
+    let checked = checked.map_err(|_| ErrorCode::UnsupportedVersion)?;
     Ok(Forwarded {
         principal,
         address,
@@ -101,23 +101,23 @@ pub(crate) fn open(envelope: EnvelopeRequest) -> Result<Forwarded, ErrorCode> {
         header,
         api,
         body,
-        too_many_items: size.is_none(),
+        checked,
     })
 }
 
 /// What the elements of the request inside an envelope's body take when they are decoded, as far as
 /// it can be read.
 pub(crate) fn inner_bytes(body: &Bytes) -> usize {
-    let measured = || -> Option<Size> {
+    let checked = || -> Option<Checked> {
         let mut cursor = Cursor::new(body);
         let inner = cursor.compact_bytes().ok()??;
         let mut inner = body.slice_ref(inner);
         let header = HeaderStart::parse(&mut inner).ok()?;
         let api = api_table::find(header.api_key)?;
         parse_header_rest(&mut inner, api.flexible(header.version)).ok()?;
-        api.measure(&inner, header.version).ok()?
+        api.checked(&inner, header.version).ok()?
     };
-    measured().map_or(0, |size| size.decoded_bytes)
+    checked().map_or(0, |inner| inner.size().decoded_bytes)
 }
 
 fn client_address(bytes: &[u8]) -> Option<IpAddr> {

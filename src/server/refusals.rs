@@ -7,6 +7,7 @@ use kafka_protocol::messages::{self as m, ApiKey};
 use kafka_protocol::protocol::{Decodable, Encodable, StrBytes};
 
 use super::api_table::Api;
+use super::shape::Checked;
 use crate::controller;
 use crate::records::rpc::{Message, UnregisterControllerResponse};
 use crate::types::{ApiError, ErrorCode};
@@ -36,13 +37,18 @@ pub(crate) fn refuse<R: Refusable>(
 ///
 /// # Errors
 /// The bytes so far are no body of this API.
-pub(crate) fn first_items(api: &Api, body: &[u8], version: i16) -> anyhow::Result<Bytes> {
+pub(crate) fn first_items(api: &Api, body: &[u8], version: i16) -> anyhow::Result<Checked> {
+    // The one rule for what is decoded holds for what was made here too.
+    let checked = |body: &Bytes| {
+        let checked = api.shape.checked(body, version, usize::MAX);
+        checked.map_err(|misfit| anyhow::anyhow!("{misfit}"))
+    };
     let first = api.shape.first_items(body, version);
-    let mut first = Bytes::from(first.map_err(|fault| anyhow::anyhow!("{fault}"))?);
+    let first = checked(&first.map_err(|fault| anyhow::anyhow!("{fault}"))?.into())?;
     let mut body = BytesMut::new();
     if api.key == ApiKey::AlterClientQuotas as i16 {
         // An entity of no type: nobody can have asked for that.
-        let mut request = m::AlterClientQuotasRequest::decode(&mut first, version)?;
+        let mut request = m::AlterClientQuotasRequest::decode(&mut first.into_bytes(), version)?;
         request.entries.push(EntryData::default());
         request.encode(&mut body, version)?;
     } else if api.key == ApiKey::AlterPartitionReassignments as i16 {
@@ -52,7 +58,7 @@ pub(crate) fn first_items(api: &Api, body: &[u8], version: i16) -> anyhow::Resul
     } else {
         return Ok(first);
     }
-    Ok(body.freeze())
+    checked(&body.freeze())
 }
 
 /// ApiVersions is decoded by our own code, and no version of it has a sentence.

@@ -11,6 +11,8 @@
 //!   exactly the bytes that its size names;
 //! * nothing is left over.
 
+use bytes::Bytes;
+
 mod first;
 
 /// Elements of all arrays and unknown tagged fields of one request together. A decoded element
@@ -56,6 +58,8 @@ pub(crate) enum Kind {
     Uint16,
     /// Four bytes.
     Int32,
+    /// Four bytes as well: the number of a partition, of which the answer has something to say.
+    Partition,
     /// Eight bytes.
     Int64,
     /// Sixteen bytes.
@@ -87,6 +91,8 @@ impl Kind {
             Self::Int16 | Self::Uint16 => 2,
             Self::Int32 => 4,
             Self::Int64 => 8,
+            // Four, and far more in an answer: a structure and an encoded sentence.
+            Self::Partition => 128,
             Self::Uuid => 16,
             Self::Str | Self::Bytes => 32,
             Self::Array(_) => 24,
@@ -112,6 +118,26 @@ pub(crate) struct Size {
     pub(crate) items: usize,
     /// What the elements take in memory once they are decoded, beside the frame.
     pub(crate) decoded_bytes: usize,
+}
+
+/// A body that was checked from its first byte to its last, or none. Decoders are given nothing
+/// else.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Checked {
+    bytes: Bytes,
+    size: Size,
+}
+
+impl Checked {
+    /// The body, for a decoder.
+    pub(crate) fn into_bytes(self) -> Bytes {
+        self.bytes
+    }
+
+    /// How large it is.
+    pub(crate) const fn size(&self) -> Size {
+        self.size
+    }
 }
 
 /// The shape of one request in all its versions.
@@ -350,16 +376,24 @@ impl Shape {
         self.check_items(body, version, usize::MAX)
     }
 
-    /// The same for a body of which no more than `items_max` items are read.
+    /// The same for a body of which no more than `items_max` items are read, and which may be
+    /// decoded then.
     ///
     /// # Errors
-    /// [`ShapeFault::TooManyElements`] as soon as the counts say so: behind may be anything.
-    pub(crate) fn check_items(
+    /// As for [`Self::check`]; [`ShapeFault::TooManyElements`] as soon as the counts say so: behind
+    /// may be anything, false counts too.
+    pub(crate) fn checked(
         &self,
-        body: &[u8],
+        body: &Bytes,
         version: i16,
         items_max: usize,
-    ) -> Result<Size, Misfit> {
+    ) -> Result<Checked, Misfit> {
+        let size = self.check_items(body, version, items_max)?;
+        let bytes = body.clone();
+        Ok(Checked { bytes, size })
+    }
+
+    fn check_items(&self, body: &[u8], version: i16, items_max: usize) -> Result<Size, Misfit> {
         let mut cursor = Cursor::new(body);
         cursor.items_max = items_max;
         let walk = Walk {
@@ -437,13 +471,9 @@ impl Walk {
             | Kind::Uint16
             | Kind::Int32
             | Kind::Int64
+            | Kind::Partition
             | Kind::Uuid => cursor.take(self.bytes_min(kind)).map(|_| ()),
-            Kind::Str => match self.length(cursor, Width::Two, null)? {
-                // Flexible versions have room for more, and nobody takes it.
-                Some(length) if length > STRING_BYTES_MAX => Err(ShapeFault::BadLength),
-                Some(length) => cursor.take(length).map(|_| ()),
-                None => Ok(()),
-            },
+            Kind::Str => self.string(cursor, null).map(|_| ()),
             Kind::Bytes => match self.length(cursor, Width::Four, null)? {
                 Some(length) => cursor.take(length).map(|_| ()),
                 None => Ok(()),
@@ -465,6 +495,16 @@ impl Walk {
                 Ok(())
             }
             Kind::Struct(fields) => self.fields(cursor, fields),
+        }
+    }
+
+    /// The bytes of a string, none of null. Whether they are UTF-8 is not looked at.
+    fn string<'a>(self, cursor: &mut Cursor<'a>, null: bool) -> Result<&'a [u8], ShapeFault> {
+        match self.length(cursor, Width::Two, null)? {
+            // Flexible versions have room for more, and nobody takes it.
+            Some(length) if length > STRING_BYTES_MAX => Err(ShapeFault::BadLength),
+            Some(length) => cursor.take(length),
+            None => Ok(&[]),
         }
     }
 
@@ -495,7 +535,7 @@ impl Walk {
         match kind {
             Kind::Bool | Kind::Int8 => 1,
             Kind::Int16 | Kind::Uint16 => 2,
-            Kind::Int32 => 4,
+            Kind::Int32 | Kind::Partition => 4,
             Kind::Int64 => 8,
             Kind::Uuid => 16,
             Kind::Str | Kind::Bytes | Kind::Array(_) if self.flexible => 1,

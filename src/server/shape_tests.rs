@@ -99,7 +99,7 @@ impl Writer {
             }
             Kind::Int8 => 1,
             Kind::Int16 | Kind::Uint16 => 2,
-            Kind::Int32 => 4,
+            Kind::Int32 | Kind::Partition => 4,
             Kind::Int64 => 8,
             Kind::Uuid => 16,
             Kind::Struct(fields) => return self.fields(fields),

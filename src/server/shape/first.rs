@@ -9,7 +9,8 @@ impl Shape {
     /// So this looks at no more of the body than the first elements.
     ///
     /// # Errors
-    /// The bytes so far are not a body of this shape at `version`.
+    /// The bytes so far are not a body of this shape at `version`, or a string of them is not
+    /// UTF-8, which the decoder would say of a body that is read.
     pub(crate) fn first_items(&self, body: &[u8], version: i16) -> Result<Vec<u8>, ShapeFault> {
         let mut copy = Copy {
             walk: Walk {
@@ -68,7 +69,12 @@ impl Copy<'_> {
             }
             _ if !self.lost => {
                 let start = self.cursor.position();
-                self.walk.value(&mut self.cursor, kind, null)?;
+                if matches!(kind, Kind::Str) {
+                    let text = self.walk.string(&mut self.cursor, null)?;
+                    std::str::from_utf8(text).map_err(|_| ShapeFault::NotUtf8)?;
+                } else {
+                    self.walk.value(&mut self.cursor, kind, null)?;
+                }
                 let copied = &self.cursor.bytes[start..self.cursor.position()];
                 self.out.extend_from_slice(copied);
                 Ok(())

@@ -1,6 +1,8 @@
 //! Shapes of the requests that administrators send: topics, configs, features, the cluster.
 
-use crate::server::shape::Kind::{Array, Bool, Bytes, Int8, Int16, Int32, Str, Struct, Uuid};
+use crate::server::shape::Kind::{
+    Array, Bool, Bytes, Int8, Int16, Int32, Partition, Str, Struct, Uuid,
+};
 use crate::server::shape::{Shape, field};
 
 pub(crate) static API_VERSIONS: Shape = Shape {
@@ -156,7 +158,7 @@ pub(crate) static ELECT_LEADERS: Shape = Shape {
             "TopicPartitions",
             Array(&Struct(&[
                 field("Topic", Str),
-                field("Partitions", Array(&Int32)),
+                field("Partitions", Array(&Partition)),
             ])),
         )
         .nullable(),
@@ -193,7 +195,7 @@ pub(crate) static LIST_PARTITION_REASSIGNMENTS: Shape = Shape {
             "Topics",
             Array(&Struct(&[
                 field("Name", Str),
-                field("PartitionIndexes", Array(&Int32)),
+                field("PartitionIndexes", Array(&Partition)),
             ])),
         )
         .nullable(),
