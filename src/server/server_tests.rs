@@ -107,7 +107,7 @@ async fn a_client_asks_for_versions_then_for_controllers_then_fetches() {
         let (id, mut body) = next(&mut stream).await;
         body.advance(1);
         let cluster = m::DescribeClusterResponse::decode(&mut body, 2).unwrap();
-        assert_eq!((id, cluster.brokers.len()), (1, 3));
+        assert_eq!((id, cluster.brokers.len()), (1, 2));
         send(&mut stream, &fetch()).await;
         let (request, reply) = asked(&at.core).await;
         assert!(matches!(request, Request::Raft { listener, .. } if &*listener == "CONTROLLER"));
