@@ -304,7 +304,7 @@ fn another_topics_directory_is_not_shown_as_if_it_were_the_metadatas() {
         let (code, _, err) = told(&[command, partition.to_str().unwrap()]);
         assert_eq!(code, 1, "{command}: {err}");
         assert!(
-            err.contains("this is not a metadata directory"),
+            err.contains("if the directory is another topic's, correct metadata.log.dir"),
             "{command}: {err}"
         );
     }
