@@ -1,4 +1,4 @@
-//! Operators change what a running controller logs, with Kafka's own tool.
+//! Operators change what a running controller logs, and whom it lets in, with Kafka's own tool.
 
 use std::time::Duration;
 
@@ -154,4 +154,31 @@ fn the_levels_of_the_root_and_of_single_rooms_are_changed_by_their_names() {
         world.says("the log level of root is WARN now") > 0
     });
     assert_eq!(ended(&world), before);
+}
+
+#[test]
+fn a_limit_that_would_let_nobody_in_is_told_and_the_door_stays_open() {
+    let patience = Duration::from_secs(30);
+    let mut world = World::new();
+    let all = ["--entity-type", "brokers", "--entity-default", "--alter"];
+    world.tool(&[&all[..], &["--add-config", "max.connections=0"]].concat());
+    let told = |world: &World| {
+        // Java logs the exception of a whole resource.
+        if world.kind == Kind::Kraftd {
+            until("a sentence about the limit", patience, || {
+                world.says("max.connections=0 of all nodes is stored and has no effect: ") > 0
+            });
+        }
+    };
+    told(&world);
+    // Each call of the tool connects anew.
+    world.work();
+    assert_eq!(world.level("root"), "INFO");
+
+    // It is stored, and told at every start.
+    world.controller.server.stop();
+    world.controller = world.setup.start_controller(world.kind);
+    told(&world);
+    world.tool(&[&all[..], &["--delete-config", "max.connections"]].concat());
+    world.work();
 }

@@ -2,11 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use regex::Regex;
-
 use super::finding::{Finding, Severity};
 use super::keys::{self, Kind};
 use crate::types::config_keys;
+use crate::types::pattern::whole;
 use crate::types::policy::{AlterConfigRules, CreateTopicRules, Range};
 
 const PARTITIONS_MAX: &str = "kraftd.create.topic.policy.max.partitions";
@@ -42,32 +41,6 @@ pub(crate) fn knows(name: &str) -> bool {
     ]
     .contains(&name)
         || name.strip_prefix(RANGE).is_some_and(|key| !key.is_empty())
-}
-
-/// A regular expression that matches whole texts.
-///
-/// # Errors
-/// What is wrong with it, and where: the rule of a finding.
-pub(crate) fn whole(pattern: &str) -> Result<Regex, String> {
-    // By itself first, so that places are those of the pattern as it is written.
-    let (kind, offset) = match regex_syntax::parse(pattern) {
-        Ok(_) => {
-            let compiled = Regex::new(&format!("^(?:{pattern})$"));
-            return compiled.map_err(|_| {
-                "must be a regular expression, but this one takes too much memory".to_owned()
-            });
-        }
-        Err(regex_syntax::Error::Parse(error)) => {
-            (error.kind().to_string(), error.span().start.column)
-        }
-        Err(regex_syntax::Error::Translate(error)) => {
-            (error.kind().to_string(), error.span().start.column)
-        }
-        Err(_) => ("it cannot be read".to_owned(), 1),
-    };
-    Err(format!(
-        "must be a regular expression, but at character {offset}: {kind}"
-    ))
 }
 
 /// The texts of a configuration under review.

@@ -12,9 +12,9 @@ use regex::Regex;
 
 use super::finding::{Finding, Severity};
 use super::pairs::Pairs;
-use super::policies;
 use super::properties::{self, Charset, FILE_BYTES_MAX};
 use super::values;
+use crate::types::pattern;
 
 static VARIABLE: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(r"\$\{([^}]*?):(?:([^}]*?):)?([^}]*?)\}")
@@ -122,7 +122,7 @@ fn provider<'a>(
     match class.strip_prefix(CLASSES) {
         Some("EnvVarConfigProvider") => {
             let (key, pattern) = param("allowlist.pattern");
-            let allowed = pattern.map(policies::whole).transpose();
+            let allowed = pattern.map(pattern::whole).transpose();
             let allowed =
                 allowed.map_err(|rule| (Severity::Error, key, rule, "correct the expression"))?;
             Ok(Provider::Environment {

@@ -6,6 +6,7 @@ use regex::Regex;
 
 use super::configs::ConfigChange;
 use crate::image::ConfigResource;
+use crate::types::pattern::whole;
 use crate::types::policy::{AlterConfigRules, CreateTopicRules};
 use crate::types::{ApiError, ErrorCode};
 
@@ -27,11 +28,11 @@ impl Policies {
         alter_config: AlterConfigRules,
     ) -> Result<Self, String> {
         let pattern = create_topic.name_pattern.as_ref();
-        let name = pattern.map(|pattern| Regex::new(&format!("^(?:{pattern})$")));
+        let name = pattern.map(|pattern| whole(pattern)).transpose()?;
         Ok(Self {
-            name: name.transpose().map_err(|error| error.to_string())?,
             create_topic,
             alter_config,
+            name,
         })
     }
 

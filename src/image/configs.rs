@@ -8,15 +8,8 @@ use super::diff::{Change, ConfigKey, merge_sorted};
 use super::index::{Index, hash_of};
 use super::intern::Pool;
 use super::slots::Slots;
-
-/// Resource type: a topic.
-pub const TOPIC: i8 = 2;
-/// Resource type: a broker; the empty name is the default for all brokers.
-pub const BROKER: i8 = 4;
-/// Resource type: a client metrics subscription (KIP-714).
-pub const CLIENT_METRICS: i8 = 16;
-/// Resource type: a group (KIP-848).
-pub const GROUP: i8 = 32;
+use crate::types::config_keys;
+pub use crate::types::config_keys::{BROKER, CLIENT_METRICS, GROUP, TOPIC};
 
 /// What a configuration belongs to.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -276,90 +269,8 @@ impl Configs {
 /// Whether release 4.4 knows the key. It drops the others when it replays them, so that keys of
 /// older releases (`message.format.version` and its like) vanish from the image.
 pub(super) fn is_known(kind: i8, key: &str) -> bool {
-    match kind {
-        TOPIC => TOPIC_KEYS.binary_search(&key).is_ok(),
-        BROKER => true,
-        CLIENT_METRICS => CLIENT_METRICS_KEYS.binary_search(&key).is_ok(),
-        GROUP => GROUP_KEYS.binary_search(&key).is_ok(),
-        _ => false,
-    }
+    kind == BROKER || config_keys::is_number(kind, key).is_some()
 }
-
-/// Sorted.
-const TOPIC_KEYS: &[&str] = &[
-    "cleanup.policy",
-    "compression.gzip.level",
-    "compression.lz4.level",
-    "compression.type",
-    "compression.zstd.level",
-    "delete.retention.ms",
-    "errors.deadletterqueue.group.enable",
-    "file.delete.delay.ms",
-    "flush.messages",
-    "flush.ms",
-    "follower.replication.throttled.replicas",
-    "index.interval.bytes",
-    "internal.segment.bytes",
-    "leader.replication.throttled.replicas",
-    "local.retention.bytes",
-    "local.retention.ms",
-    "max.compaction.lag.ms",
-    "max.decompressed.message.bytes",
-    "max.message.bytes",
-    "message.timestamp.after.max.ms",
-    "message.timestamp.before.max.ms",
-    "message.timestamp.type",
-    "min.cleanable.dirty.ratio",
-    "min.compaction.lag.ms",
-    "min.insync.replicas",
-    "preallocate",
-    "remote.copy.lag.bytes",
-    "remote.copy.lag.ms",
-    "remote.log.copy.disable",
-    "remote.log.delete.on.disable",
-    "remote.storage.enable",
-    "retention.bytes",
-    "retention.ms",
-    "segment.bytes",
-    "segment.index.bytes",
-    "segment.jitter.ms",
-    "segment.ms",
-    "unclean.leader.election.enable",
-];
-
-/// Sorted.
-const CLIENT_METRICS_KEYS: &[&str] = &["interval.ms", "match", "metrics"];
-
-/// Sorted.
-const GROUP_KEYS: &[&str] = &[
-    "consumer.assignment.interval.ms",
-    "consumer.assignor.offload.enable",
-    "consumer.heartbeat.interval.ms",
-    "consumer.session.timeout.ms",
-    "errors.deadletterqueue.copy.record.enable",
-    "errors.deadletterqueue.topic.name",
-    "share.assignment.interval.ms",
-    "share.assignor.offload.enable",
-    "share.auto.offset.reset",
-    "share.delivery.count.limit",
-    "share.heartbeat.interval.ms",
-    "share.isolation.level",
-    "share.partition.max.record.locks",
-    "share.record.lock.duration.ms",
-    "share.renew.acknowledge.enable",
-    "share.session.timeout.ms",
-    "streams.acceptable.recovery.lag",
-    "streams.assignment.interval.ms",
-    "streams.assignor.name",
-    "streams.assignor.offload.enable",
-    "streams.heartbeat.interval.ms",
-    "streams.initial.rebalance.delay.ms",
-    "streams.num.standby.replicas",
-    "streams.num.warmup.replicas",
-    "streams.rack.aware.assignment.tags",
-    "streams.session.timeout.ms",
-    "streams.task.offset.interval.ms",
-];
 
 #[cfg(test)]
 mod tests {
@@ -370,10 +281,14 @@ mod tests {
     }
 
     #[test]
-    fn the_lists_of_known_keys_are_sorted() {
-        assert!(TOPIC_KEYS.is_sorted());
-        assert!(CLIENT_METRICS_KEYS.is_sorted());
-        assert!(GROUP_KEYS.is_sorted());
+    fn keys_of_older_releases_are_known_of_brokers_only() {
+        assert!(is_known(TOPIC, "retention.ms"));
+        assert!(is_known(GROUP, "share.isolation.level"));
+        assert!(is_known(CLIENT_METRICS, "match"));
+        assert!(is_known(BROKER, "log.message.format.version"));
+        assert!(!is_known(TOPIC, "message.format.version"));
+        assert!(!is_known(GROUP, "retention.ms"));
+        assert!(!is_known(BROKER + 1, "retention.ms"));
     }
 
     #[test]

@@ -13,7 +13,7 @@ use super::limits::{Rate, Slots};
 use super::listener::{self, Bound, Shared};
 use crate::config;
 use crate::controller::Settings;
-use crate::controller::configs::unusable;
+use crate::controller::configs::{NOBODY_CONNECTS, number, unusable};
 use crate::image::{ConfigMap, ConfigResource, Image, configs};
 use crate::types::{NodeId, OneLine};
 
@@ -23,8 +23,6 @@ const MAX: &str = "max.connections";
 const RATE: &str = "max.connection.creation.rate";
 const PER_IP: &str = "max.connections.per.ip";
 const OVERRIDES: &str = "max.connections.per.ip.overrides";
-/// With less of `max.connections` or of its rate nobody could connect, not even to take it back.
-const LEAST: u32 = 1;
 /// So many sentences about bad values come at once; the others are counted.
 const TOLD_MAX: usize = 20;
 /// So much is shown of a value.
@@ -75,14 +73,17 @@ impl Dynamic<'_> {
         layers.filter_map(move |map| map.get(&key))
     }
 
-    /// The first number from `least` on that stands there; others are passed over, as Java does.
-    fn limit(&self, key: &str, least: u32, file: u32) -> u32 {
-        let numbers = self
-            .text(key)
-            .filter_map(|text| text.trim().parse::<i32>().ok());
-        let mut limits = numbers.filter_map(|number| u32::try_from(number).ok());
-        limits.find(|limit| *limit >= least).unwrap_or(file)
+    /// The first number there that the key takes; other values are passed over, as Java does.
+    fn limit(&self, key: &str, file: u32) -> u32 {
+        self.text(key)
+            .find_map(|text| limit(key, text))
+            .unwrap_or(file)
     }
+}
+
+/// The limit that a value is, where its key takes it.
+fn limit(key: &str, text: &str) -> Option<u32> {
+    u32::try_from(number(key, text)?).ok()
 }
 
 /// What holds with this metadata.
@@ -108,8 +109,8 @@ fn values(
         .filter_map(|text| config::per_ip_overrides(text).ok());
     let mut overrides: Vec<(String, u32)> = set.next().unwrap_or_else(file);
     drop(set);
-    let mut per_ip_max = dynamic.limit(PER_IP, 0, sockets.connections_per_ip_max);
-    let shut = per_ip_max == 0 && overrides.iter().all(|(_, max)| *max == 0);
+    let mut per_ip_max = dynamic.limit(PER_IP, sockets.connections_per_ip_max);
+    let shut = per_ip_max == 0 && shut_out(&overrides);
     if shut {
         // Nobody could connect, not even to take it back. Java does not apply it either unless
         // there are overrides, if only of 0.
@@ -117,17 +118,28 @@ fn values(
         overrides = file();
     }
     let own = listeners.iter().map(|(prefix, (max, rate))| {
-        let limit = |key: &str, file| dynamic.limit(&format!("{prefix}{key}"), LEAST, file);
+        let limit = |key: &str, file| dynamic.limit(&format!("{prefix}{key}"), file);
         (limit(MAX, *max), limit(RATE, *rate))
     });
     Values {
-        connections_max: dynamic.limit(MAX, LEAST, sockets.connections_max),
-        rate_max: dynamic.limit(RATE, LEAST, sockets.connection_rate_max),
+        connections_max: dynamic.limit(MAX, sockets.connections_max),
+        rate_max: dynamic.limit(RATE, sockets.connection_rate_max),
         per_ip_max,
         listeners: own.collect(),
         overrides,
         shut,
     }
+}
+
+/// True when all of these are let in with no connection.
+fn shut_out(overrides: &[(String, u32)]) -> bool {
+    overrides.iter().all(|(_, max)| *max == 0)
+}
+
+/// As an operator writes it.
+fn as_written(overrides: &[(String, u32)]) -> String {
+    let each = overrides.iter().map(|(host, max)| format!("{host}:{max}"));
+    each.collect::<Vec<_>>().join(",")
 }
 
 /// A sentence for each configuration of this node, and of all, that nothing comes of.
@@ -147,10 +159,14 @@ fn complaints(image: &Image, settings: &Settings, values: &Values) -> Vec<String
         )
     };
     let unusable = unusable(image, settings).map(|it| {
+        // It may be that of the file whatever is set: see `values`.
+        let by_ip = (it.key == PER_IP).then(|| values.per_ip_max.to_string());
+        let counts = by_ip.or(it.counts);
         let key = cut(&it.key);
-        sentence(&key, &it.value, it.of_all, &it.why, it.counts.as_deref())
+        sentence(&key, &it.value, it.of_all, &it.why, counts.as_deref())
     });
     let mut all: Vec<String> = unusable.collect();
+    let counting = as_written(&values.overrides);
     let node = ConfigResource {
         kind: configs::BROKER,
         name: settings.node_id.to_string(),
@@ -159,22 +175,30 @@ fn complaints(image: &Image, settings: &Settings, values: &Values) -> Vec<String
         let Some(map) = image.config(&resource) else {
             continue;
         };
-        if let Some(text) = map.get(OVERRIDES)
-            && let Err(why) = config::per_ip_overrides(text)
+        let mut tell = |key: &str, text: &str, why: &str, counts: &str| {
+            let counts = Some(counts).filter(|it| !it.is_empty());
+            all.push(sentence(key, text, of_all, why, counts));
+        };
+        if let Some(text) = map.get(PER_IP)
+            && values.shut
+            && limit(PER_IP, text) == Some(0)
         {
-            let counts = format!("{:?}", values.overrides);
-            let why = format!("it {why}");
-            all.push(sentence(OVERRIDES, text, of_all, &why, Some(&counts)));
+            tell(
+                PER_IP,
+                text,
+                NOBODY_CONNECTS,
+                &values.per_ip_max.to_string(),
+            );
         }
-        let counts = [
-            (PER_IP, values.per_ip_max.to_string()),
-            (OVERRIDES, format!("{:?}", values.overrides)),
-        ];
-        for (key, counts) in counts.iter().filter(|_| values.shut) {
-            let why = "nobody could connect any more, not even to take it back";
-            if let Some(text) = map.get(key) {
-                all.push(sentence(key, text, of_all, why, Some(counts)));
+        let Some(text) = map.get(OVERRIDES) else {
+            continue;
+        };
+        match config::per_ip_overrides(text) {
+            Err(why) => tell(OVERRIDES, text, &format!("it {why}"), &counting),
+            Ok(set) if values.shut && shut_out(&set) => {
+                tell(OVERRIDES, text, NOBODY_CONNECTS, &counting);
             }
+            Ok(_) => {}
         }
     }
     all
@@ -301,10 +325,8 @@ impl Followed {
         }
         if (known.per_ip_max, &known.overrides) != (wanted.per_ip_max, &wanted.overrides) {
             let max = wanted.per_ip_max;
-            tracing::info!(
-                "{PER_IP} is {max} now, and {OVERRIDES} {:?}",
-                wanted.overrides
-            );
+            let all = as_written(&wanted.overrides);
+            tracing::info!("{PER_IP} is {max} now, and {OVERRIDES} '{}'", OneLine(&all));
             let mut overrides = HashMap::new();
             for (host, max) in &wanted.overrides {
                 for ip in listener::addresses(host).await {
@@ -389,6 +411,47 @@ mod tests {
         assert_eq!(complaints(&image, &settings, &found).len(), 2);
         set(&mut image, "", OVERRIDES, Some("10.0.0.1:1"));
         assert_eq!(holds(&image).per_ip_max, 0);
+    }
+
+    #[test]
+    fn overrides_are_told_as_they_are_written_and_each_value_once() {
+        let mut image = Image::empty();
+        let (mut file, settings) = (sockets(), Settings::default());
+        let node = settings.node_id;
+        let told = |image: &Image, file: &config::Sockets| {
+            let found = values(image, node, file, &[]);
+            let told = complaints(image, &settings, &found);
+            let short = told.iter().map(|it| {
+                let (value, rest) = it.split_once(" is stored and has no effect: ").unwrap();
+                let (_, counts) = rest.split_once("; ").unwrap();
+                let (counts, _) = counts.split_once(" counts in its place").unwrap();
+                (value.to_owned(), counts.to_owned())
+            });
+            short.collect::<Vec<_>>()
+        };
+        let of = |node: bool, key: &str, value: &str| match node {
+            true => format!("{key}={value} of node {}", settings.node_id),
+            false => format!("{key}={value} of all nodes"),
+        };
+        set(&mut image, "", OVERRIDES, Some("nobody"));
+        let unreadable = |counts: &str| (of(false, OVERRIDES, "nobody"), counts.to_owned());
+        assert_eq!(told(&image, &file), [unreadable("nothing")]);
+        let hosts = [("10.0.0.1", 0), ("10.0.0.2", 0)];
+        let hosts = hosts.map(|(host, max)| (host.to_owned(), max));
+        file.connections_per_ip_overrides.extend(hosts);
+        let written = "10.0.0.1:0,10.0.0.2:0";
+        assert_eq!(told(&image, &file), [unreadable(written)]);
+
+        // No address could connect, and one of the values cannot be read besides.
+        set(&mut image, "", PER_IP, Some("0"));
+        set(&mut image, &node.to_string(), PER_IP, Some("abc"));
+        let max = file.connections_per_ip_max.to_string();
+        let expected = [
+            (of(true, PER_IP, "abc"), max.clone()),
+            (of(false, PER_IP, "0"), max),
+            unreadable(written),
+        ];
+        assert_eq!(told(&image, &file), expected);
     }
 
     #[test]

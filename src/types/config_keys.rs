@@ -1,22 +1,23 @@
-//! The keys of the resources that have a closed list of them, in release 4.4: what a rule about a
-//! key can be about. The rooms that give the keys their values have the rest; a test of the
-//! controller holds the two together.
+//! The keys of the resources that have a closed list of them, in release 4.4: what the image keeps
+//! and what a rule about a key can be about. The rooms that give the keys their values have the
+//! rest; a test of the controller holds the two together.
 
 /// TOPIC.
 pub const TOPIC: i8 = 2;
-/// BROKER: its keys are those of a server's file, and some that no file has.
+/// BROKER: its keys are those of a server's file, and some that no file has. The empty name is the
+/// default of all brokers.
 pub const BROKER: i8 = 4;
-/// CLIENT_METRICS.
+/// CLIENT_METRICS: a subscription (KIP-714).
 pub const CLIENT_METRICS: i8 = 16;
-/// GROUP.
+/// GROUP (KIP-848).
 pub const GROUP: i8 = 32;
 
 /// The keys of one type of resources.
 struct Keys {
     resource: i8,
-    /// Keys whose values are numbers.
+    /// Keys whose values are numbers, sorted.
     numbers: &'static [&'static str],
-    /// All others.
+    /// All others, sorted.
     others: &'static [&'static str],
 }
 
@@ -119,14 +120,38 @@ pub const BROKER_ONLY_DYNAMIC: [&str; 3] = [
 #[must_use]
 pub fn is_number(resource: i8, key: &str) -> Option<bool> {
     let keys = ALL.iter().find(|keys| keys.resource == resource)?;
-    if keys.numbers.contains(&key) {
+    if keys.numbers.binary_search(&key).is_ok() {
         return Some(true);
     }
-    keys.others.contains(&key).then_some(false)
+    keys.others.binary_search(&key).is_ok().then_some(false)
 }
 
 /// Every key of a type of resources.
 pub fn names(resource: i8) -> impl Iterator<Item = &'static str> {
     let keys = ALL.iter().filter(move |keys| keys.resource == resource);
     keys.flat_map(|keys| keys.numbers.iter().chain(keys.others).copied())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_sorted_and_each_is_found_in_its_own_resource_only() {
+        for keys in &ALL {
+            assert!(keys.numbers.is_sorted());
+            assert!(keys.others.is_sorted());
+            for other in &ALL {
+                let own = (other.resource == keys.resource).then_some(true);
+                let found = keys
+                    .numbers
+                    .iter()
+                    .map(|key| is_number(other.resource, key));
+                assert!(found.eq(keys.numbers.iter().map(|_| own)));
+            }
+        }
+        assert_eq!(is_number(TOPIC, "cleanup.policy"), Some(false));
+        assert_eq!(is_number(TOPIC, "message.format.version"), None);
+        assert_eq!(is_number(BROKER, "log.retention.ms"), None);
+    }
 }

@@ -7,6 +7,7 @@ pub mod ids;
 pub mod java_order;
 pub mod loggers;
 pub mod one_line;
+pub mod pattern;
 pub mod policy;
 pub mod principal;
 pub mod rng;

@@ -120,42 +120,54 @@ fn why_not(name: &str, value: &str, level: Level) -> Option<String> {
     if level == Level::Cluster && is_per_node(name) {
         return Some("it can be set for a single node only".to_owned());
     }
-    refusal(name, value)
+    read(name, value).err()
 }
 
-/// Why a node does not take this value; keys that cannot change while it runs are not asked. A
-/// listener in front of a key changes nothing, a mechanism does.
-fn refusal(name: &str, value: &str) -> Option<String> {
+/// The number that a node takes this value of a key for, where the key has numbers, may change
+/// while the node runs, and takes the value.
+#[must_use]
+pub fn number(name: &str, value: &str) -> Option<i64> {
+    match read(name, value) {
+        Ok(Some(Value::Number(number))) => Some(number),
+        Ok(_) | Err(_) => None,
+    }
+}
+
+/// What a node takes this value for, or why it does not; `None` for keys that cannot change while
+/// it runs, which are not asked. A listener in front of a key changes nothing, a mechanism does.
+fn read(name: &str, value: &str) -> Result<Option<Value>, String> {
     let plain = behind_listener(name).unwrap_or(name);
     let dynamic = server_keys::find(plain).filter(|key| key.dynamic);
     let only = is_only_dynamic(plain).then_some(Kind::Long);
-    let kind = dynamic.map(|key| key.kind).or(only)?;
+    let Some(kind) = dynamic.map(|key| key.kind).or(only) else {
+        return Ok(None);
+    };
     let definition = Definition {
         name: "",
         kind,
         default: None,
         check: range(plain),
     };
-    match definition.read(value) {
-        Err(sentence) => {
-            let told =
-                sentence.strip_prefix(&format!("Invalid value {value} for configuration : "));
-            Some(told.map_or(sentence.as_str(), |it| it).to_owned())
-        }
+    let read = definition.read(value).map_err(|sentence| {
+        let told = sentence.strip_prefix(&format!("Invalid value {value} for configuration : "));
+        told.map_or(sentence.as_str(), |it| it).to_owned()
+    })?;
+    match &read {
         // A list of a topic may say a thing twice, one of a node may not.
-        Ok(Value::List(items))
+        Value::List(items)
             if definition.check != Check::Any
                 && (items.len() != list(value).len()
                     || (plain == "listeners" && items.is_empty())) =>
         {
-            Some("no entry may be empty, or there twice".to_owned())
+            Err("no entry may be empty, or there twice".to_owned())
         }
-        Ok(Value::Number(0)) if LETS_IN.contains(&plain) => {
-            Some("nobody could connect any more, not even to take it back".to_owned())
-        }
-        Ok(_) => None,
+        Value::Number(0) if LETS_IN.contains(&plain) => Err(NOBODY_CONNECTS.to_owned()),
+        _ => Ok(Some(read)),
     }
 }
+
+/// Why a limit does not hold that would shut the door: the end of a sentence.
+pub const NOBODY_CONNECTS: &str = "nobody could connect any more, not even to take it back";
 
 /// With 0 of these nobody could connect. A file may say so, and is changed by who can start a node.
 const LETS_IN: [&str; 2] = ["max.connection.creation.rate", "max.connections"];
@@ -193,9 +205,15 @@ pub fn unusable<'a>(
     layers.into_iter().flat_map(move |(level, map)| {
         let set = map.into_iter().flat_map(|map| map.iter());
         set.filter_map(move |(key, value)| {
+            let why = why_not(key, value, level)?;
+            let counts = counts(image, settings, key);
+            if key == MIN_ISR && counts == topic::stored_min_isr(value).map(|it| it.to_string()) {
+                // Out of its range, and yet leaders are chosen by it, as Java's controller does.
+                return None;
+            }
             Some(Unusable {
-                why: why_not(key, value, level)?,
-                counts: counts(image, settings, key),
+                why,
+                counts,
                 key: key.to_owned(),
                 value: shown(key, value).to_owned(),
                 of_all: level == Level::Cluster,
@@ -203,6 +221,8 @@ pub fn unusable<'a>(
         })
     })
 }
+
+const MIN_ISR: &str = "min.insync.replicas";
 
 /// What counts for a key of which a layer has a value that does not hold.
 fn counts(image: &Image, settings: &Settings, key: &str) -> Option<String> {
@@ -212,7 +232,7 @@ fn counts(image: &Image, settings: &Settings, key: &str) -> Option<String> {
             return topic::cluster_value(image, settings, key)
                 .map(|value| value.eq_ignore_ascii_case("true").to_string());
         }
-        "min.insync.replicas" => return Some(topic::cluster_min_isr(image, settings).to_string()),
+        MIN_ISR => return Some(topic::cluster_min_isr(image, settings).to_string()),
         _ => {}
     }
     let held = topic::Layers::held(image, settings).lookup(key).next();
@@ -407,5 +427,32 @@ mod tests {
             (key.to_owned(), value.to_owned(), of_all, counts)
         });
         assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn a_smallest_isr_out_of_its_range_that_counts_is_not_told_as_without_effect() {
+        use crate::controller::testing::World;
+
+        let mut world = World::with_brokers(&[]);
+        let node = world.settings.node_id.to_string();
+        let file = (MIN_ISR.to_owned(), "2".to_owned());
+        world.settings.static_configs.extend([file]);
+        let told = |world: &World| {
+            let found = unusable(&world.image, &world.settings);
+            found
+                .map(|it| (it.value, it.counts.unwrap_or_default()))
+                .collect::<Vec<_>>()
+        };
+        let pair = |value: &str, counts: &str| vec![(value.to_owned(), counts.to_owned())];
+        for value in ["-1", "0"] {
+            world.config(configs::BROKER, "", MIN_ISR, value);
+            assert_eq!(topic::cluster_min_isr(&world.image, &world.settings), 0);
+            assert_eq!(told(&world), [], "{value}");
+        }
+        // What stands above it counts in its place.
+        world.config(configs::BROKER, &node, MIN_ISR, "3");
+        assert_eq!(told(&world), pair("0", "3"));
+        world.config(configs::BROKER, &node, MIN_ISR, "abc");
+        assert_eq!(told(&world), pair("abc", "0"));
     }
 }

@@ -326,12 +326,20 @@ pub fn cluster_value(image: &Image, settings: &Settings, name: &str) -> Option<S
 }
 
 /// `min.insync.replicas` for topics that do not set it. A layer whose value is no number is passed
-/// over, where Java's controller fails over it; one below 0 counts as 1.
+/// over, where Java's controller fails over it.
 #[must_use]
 pub fn cluster_min_isr(image: &Image, settings: &Settings) -> usize {
     let mut values = Layers::stored(image, settings).lookup("min.insync.replicas");
-    let number = values.find_map(|(_, value)| value.trim().parse::<i32>().ok());
-    number.map_or(1, |number| usize::try_from(number).unwrap_or(1))
+    values
+        .find_map(|(_, value)| stored_min_isr(value))
+        .unwrap_or(1)
+}
+
+/// What a stored `min.insync.replicas` of brokers asks of elections, `None` where it is no number.
+/// One below the key's range counts, too, as in Java: no ISR is smaller than that.
+pub(super) fn stored_min_isr(value: &str) -> Option<usize> {
+    let number = value.trim().parse::<i32>().ok()?;
+    Some(usize::try_from(number).unwrap_or(0))
 }
 
 /// `min.insync.replicas` as the file has it, or the default: what becomes the cluster's value when
