@@ -23,16 +23,34 @@ pub(super) struct Replayer {
     pub(super) end: Offset,
     /// Timestamp of the last batch in `image`; 0 while there is none.
     pub(super) timestamp: Timestamp,
+    /// End of the decision by which the features changed last, exclusive: a batch may hold others
+    /// behind it, and a commit many batches. For a loaded image, the end of what it was loaded
+    /// from.
+    pub(super) features_end: Offset,
 }
 
 impl Replayer {
     /// Replays the record at `offset`; the fault is a sentence with type and offset.
     pub(super) fn replay(&mut self, record: &Record, offset: Offset) -> Result<(), String> {
+        // The end of a transaction shows what was changed in it.
+        let speaks = matches!(record, Record::FeatureLevel(_)) || record.is_transaction_mark();
+        let before = speaks.then(|| self.image.settled().features().clone());
         self.image.replay(record, offset).map_err(|fault| {
             format!("{} at offset {offset}: {fault}", record.record_type().name)
         })?;
         self.end = offset.next();
+        if before.is_some_and(|before| before != *self.image.settled().features()) {
+            self.features_end = self.end;
+        }
         Ok(())
+    }
+
+    /// What was replayed from `begin` on was decided as one: if features changed in it, then at its
+    /// end.
+    pub(super) fn features_since(&mut self, begin: Offset) {
+        if self.features_end > begin {
+            self.features_end = self.end;
+        }
     }
 
     /// Replays a whole batch of the log; control batches only move the end. The fault comes with
@@ -52,6 +70,7 @@ impl Replayer {
         }
         self.end = batch.end_offset();
         self.timestamp = batch.max_timestamp();
+        self.features_since(batch.base_offset());
         Ok(())
     }
 }
@@ -76,12 +95,11 @@ impl Node {
         }
         // Control batches alone, such as new voters, leave the image as it is.
         let mut committed = self.committed.clone();
-        committed.end = commit;
         if let Some(forked) = self.forks.commit(commit) {
-            committed.image = forked.image;
-            committed.timestamp = forked.timestamp;
+            committed = forked.state;
             self.snapshots.note(forked.bytes);
         }
+        committed.end = commit;
         self.publish(committed, effects);
         self.snapshot_if_due(now, effects);
         while let Some((ticket, reply)) = self.deferred.pop(commit) {

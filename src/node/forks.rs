@@ -6,25 +6,20 @@
 
 use std::collections::VecDeque;
 
-use crate::image::Image;
-use crate::types::{Offset, Timestamp};
+use super::apply::Replayer;
+use crate::types::Offset;
 
 struct Fork {
-    /// Exclusive.
-    end: Offset,
     bytes: usize,
-    timestamp: Timestamp,
-    image: Image,
+    state: Replayer,
 }
 
 /// What a commit brought.
-pub(crate) struct Committed {
+pub(super) struct Committed {
     /// The newest image that is committed now.
-    pub(crate) image: Image,
-    /// The timestamp of its last batch.
-    pub(crate) timestamp: Timestamp,
+    pub(super) state: Replayer,
     /// The bytes of all batches that the commit covers.
-    pub(crate) bytes: usize,
+    pub(super) bytes: usize,
 }
 
 /// Forks in the order of their ends.
@@ -44,30 +39,27 @@ impl Forks {
     /// until it is committed.
     const BUSY_BYTES: usize = 4 << 20;
 
-    /// Remembers the image behind the batch that ends at `end` (exclusive), took `bytes` and has
-    /// this timestamp.
-    pub(crate) fn push(&mut self, end: Offset, bytes: usize, timestamp: Timestamp, image: Image) {
-        debug_assert!(self.queue.back().is_none_or(|last| last.end < end));
+    /// Remembers the image behind a batch that took `bytes`.
+    pub(super) fn push(&mut self, bytes: usize, state: Replayer) {
+        debug_assert!(self.pending().is_none_or(|last| last < state.end));
         self.bytes += bytes;
-        self.queue.push_back(Fork {
-            end,
-            bytes,
-            timestamp,
-            image,
-        });
+        self.queue.push_back(Fork { bytes, state });
     }
 
     /// Pops all forks that end at or below `commit` (exclusive) and gives the newest of them.
-    pub(crate) fn commit(&mut self, commit: Offset) -> Option<Committed> {
+    pub(super) fn commit(&mut self, commit: Offset) -> Option<Committed> {
         let mut newest = None;
         let mut bytes = 0;
-        while self.queue.front().is_some_and(|fork| fork.end <= commit) {
+        while self
+            .queue
+            .front()
+            .is_some_and(|fork| fork.state.end <= commit)
+        {
             if let Some(fork) = self.queue.pop_front() {
                 self.bytes -= fork.bytes;
                 bytes += fork.bytes;
                 newest = Some(Committed {
-                    image: fork.image,
-                    timestamp: fork.timestamp,
+                    state: fork.state,
                     bytes,
                 });
             }
@@ -77,7 +69,7 @@ impl Forks {
 
     /// The end of the newest uncommitted batch: what a reply without records waits for.
     pub(crate) fn pending(&self) -> Option<Offset> {
-        self.queue.back().map(|fork| fork.end)
+        self.queue.back().map(|fork| fork.state.end)
     }
 
     /// True when new work has to be refused for a while.

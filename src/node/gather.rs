@@ -129,6 +129,7 @@ impl Node {
             return self.active_epoch().map(drop);
         }
         let encoded = Encoded::of(&records, atomic)?;
+        let begin = self.next_offset();
         if let Some(open) = &self.gathered
             && !open.fits(records.len(), encoded.bytes_behind(open.builder.count()))
         {
@@ -152,6 +153,7 @@ impl Node {
                 return Err(ErrorCode::UnknownServerError.into());
             }
         }
+        self.working.features_since(begin);
         let bytes = self.gathered.as_ref().map(|it| it.builder.size());
         if bytes.is_some_and(|bytes| bytes >= SHARED_BYTES_MAX) {
             self.propose(now, effects);
@@ -184,9 +186,9 @@ impl Node {
         };
         let (first, end) = (gathered.first, gathered.builder.next_offset());
         let batches = gathered.builder.build().into_bytes();
-        let image = self.working.image.clone();
-        self.forks
-            .push(end, batches.len(), gathered.since.wall, image);
+        let mut state = self.working.clone();
+        state.timestamp = gathered.since.wall;
+        self.forks.push(batches.len(), state);
         let proposal = Proposal {
             epoch: gathered.epoch,
             first,

@@ -196,8 +196,8 @@ pub struct Published {
     pub image: Image,
     /// End of the records in `image`, exclusive.
     pub end: Offset,
-    /// What `end` was when the finalized features of `image` changed last: brokers and clients
-    /// take the offset below it as the epoch of the features.
+    /// End of the decision by which the finalized features of `image` changed last, exclusive:
+    /// brokers and clients take the offset below it as the epoch of the features.
     pub features_end: Offset,
     /// What this node is in the quorum; see [`Raft::role_name`].
     pub role: &'static str,

@@ -70,10 +70,16 @@ impl Node {
         }
         tracing::info!("taking over the snapshot {}-{}", id.offset, id.epoch);
         let restarts = self.raft.is_behind(id);
+        let same_features = image.settled().features() == self.published.image.features();
         self.working = Replayer {
             image,
             end: id.offset,
             timestamp: held.last_timestamp.unwrap_or(Timestamp(0)),
+            features_end: if same_features {
+                self.published.features_end
+            } else {
+                id.offset
+            },
         };
         if restarts {
             self.restart_tail(id.offset);

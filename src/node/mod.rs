@@ -116,6 +116,7 @@ impl Node {
             image: parts.image,
             end: parts.image_end,
             timestamp: Timestamp(0),
+            features_end: parts.image_end,
         };
         Self {
             raft: parts.raft,
@@ -304,13 +305,8 @@ impl Node {
     fn publish(&mut self, committed: Replayer, effects: &mut Vec<Effect>) {
         let end = committed.end;
         let shown = committed.image.settled().clone();
-        let same_features = shown.features() == self.published.image.features();
         self.published = Published {
-            features_end: if same_features {
-                self.published.features_end
-            } else {
-                end
-            },
+            features_end: committed.features_end,
             image: shown,
             end,
             role: self.raft.role_name(),

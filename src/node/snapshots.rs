@@ -198,6 +198,7 @@ impl Node {
             image,
             end,
             timestamp,
+            ..
         } = &self.committed;
         let (end, last_timestamp) = (*end, *timestamp);
         if self.stopping || self.halted || image.open_transaction().is_some() {

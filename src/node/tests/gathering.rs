@@ -1,5 +1,8 @@
 //! What shares a batch, and how long it may wait for others.
 
+use kafka_protocol::messages::UpdateFeaturesRequest;
+use kafka_protocol::messages::update_features_request::FeatureUpdateKey;
+
 use super::*;
 use crate::node::gather::HELD_MS_MAX;
 
@@ -101,6 +104,25 @@ fn what_is_decided_while_the_log_is_written_shares_one_batch_and_waits_for_it() 
         assert!(bench.reply(*ticket).is_ok());
     }
     assert_eq!(bench.batches_since(batches), [3, 9]);
+}
+
+/// Brokers and clients compare the epochs of features that two controllers tell.
+#[test]
+fn the_end_of_the_features_is_exact_in_a_batch_and_a_commit_of_more() {
+    let (mut bench, _) = Bench::with_broker();
+    bench.ask_to_create("a", 2);
+    let update = FeatureUpdateKey::default()
+        .with_feature(StrBytes::from_static_str("group.version"))
+        .with_max_version_level(0)
+        .with_upgrade_type(3);
+    let request = UpdateFeaturesRequest::default().with_feature_updates(vec![update]);
+    bench.ask(2, Asked::UpdateFeatures(request));
+    let end = bench.node.next_offset();
+    bench.ask_to_create("b", 2);
+    assert!(bench.node.next_offset() > end);
+    bench.settle();
+    assert_eq!(bench.published.image.features().level("group.version"), 0);
+    assert_eq!(bench.published.features_end, end);
 }
 
 /// The other voters may commit what this one's disk does not come to write.
