@@ -75,7 +75,8 @@ impl Generator {
     }
 
     pub(super) fn controller_registration(&mut self) -> Ask {
-        let id: i32 = *self.dice.pick(&[3000, 3001, 3002, 2, -1]);
+        // Java registers a controller with an id below zero, too: see `answers`.
+        let id: i32 = *self.dice.pick(&[3000, 3001, 3002, 2, 0]);
         let listeners = ["CONTROLLER", "OTHER"].map(|name| {
             controller::Listener::default()
                 .with_name(text(name))
