@@ -10,13 +10,16 @@ const PROTOCOLS: std::ops::RangeInclusive<i16> = 0..=3;
 /// last one counts, as for Java's readers. `listeners` are (name, protocol, endpoint).
 ///
 /// # Errors
-/// A sentence when a protocol is unknown. Java's nodes, brokers too, cannot replay a record with
-/// such a one.
+/// A sentence when a name is empty or a protocol unknown. No node, Java's brokers neither, can
+/// replay a record with such a one.
 pub(super) fn by_name<T>(
     listeners: impl Iterator<Item = (String, i16, T)>,
 ) -> Result<Vec<T>, String> {
     let mut endpoints = IndexMap::new();
     for (name, protocol, endpoint) in listeners {
+        if name.is_empty() {
+            return Err("A listener has no name".to_owned());
+        }
         if !PROTOCOLS.contains(&protocol) {
             return Err(format!(
                 "Unknown security protocol {protocol} in listener {name}"
@@ -43,6 +46,13 @@ mod tests {
             Ok(vec![3, 2])
         );
         assert_eq!(named(&[]), Ok(Vec::new()));
+    }
+
+    /// Written down, it would stop the active controller, which replays what it decides.
+    #[test]
+    fn a_listener_without_a_name_that_nobody_could_replay_is_refused() {
+        let refused = named(&[("A", 0, 1), ("", 0, 2)]).unwrap_err();
+        assert_eq!(refused, "A listener has no name");
     }
 
     #[test]
