@@ -87,13 +87,15 @@ pub(crate) enum Closing {
 
 /// Turns frames into answers.
 pub(crate) trait Service: Send + Sync + 'static {
+    /// A frame that was checked, as far as it had to be read for that.
+    type Weighed: Send;
     /// Looks at the api key and version (the first eight bytes of a header) before the rest of the
     /// frame is read.
     fn admit(&self, header: &[u8]) -> Result<(), Closing>;
     /// Checks a whole frame (without its length) and weighs it.
-    fn weigh(&self, frame: &Bytes) -> Result<Weight, Closing>;
+    fn weigh(&self, frame: Bytes) -> Result<(Weight, Self::Weighed), Closing>;
     /// Starts a frame that was weighed.
-    fn start(&self, peer: &mut Peer, frame: Bytes) -> Result<Started, Closing>;
+    fn start(&self, peer: &mut Peer, frame: Self::Weighed) -> Result<Started, Closing>;
 }
 
 /// Who is on the other side.
@@ -158,15 +160,15 @@ struct InFlight {
     _held: Held,
 }
 
-struct Waiting {
-    frame: Bytes,
+struct Waiting<W> {
+    frame: W,
     weight: Weight,
 }
 
 type Raise = Pin<Box<dyn Future<Output = Result<OwnedSemaphorePermit, AcquireError>> + Send>>;
 
 /// The state of one connection between two events.
-struct Connection<'a, S> {
+struct Connection<'a, S: Service> {
     service: &'a S,
     bounds: &'a Bounds,
     peer: &'a mut Peer,
@@ -175,7 +177,7 @@ struct Connection<'a, S> {
     held: Held,
     raise: Option<Raise>,
     /// A whole frame that waits for the budget.
-    waiting: Option<Waiting>,
+    waiting: Option<Waiting<S::Weighed>>,
     /// A request that the core had no room for, and since when.
     busy: Option<(Retry, Instant)>,
     busy_weight: Option<Weight>,
@@ -282,7 +284,7 @@ impl<S: Service> Connection<'_, S> {
             let Some(frame) = self.next_frame()? else {
                 return Ok(());
             };
-            let weight = self.service.weigh(&frame)?;
+            let (weight, frame) = self.service.weigh(frame)?;
             self.waiting = Some(Waiting { frame, weight });
         }
         Ok(())
@@ -324,7 +326,7 @@ impl<S: Service> Connection<'_, S> {
         Ok(Some(frame.split_off(LENGTH_BYTES).freeze()))
     }
 
-    fn start(&mut self, request: Waiting) -> Result<(), Closing> {
+    fn start(&mut self, request: Waiting<S::Weighed>) -> Result<(), Closing> {
         let answer = match self.service.start(self.peer, request.frame)? {
             Started::Answer(bytes) => Box::pin(std::future::ready(Ok(bytes.into()))),
             Started::Later(later) => later,

@@ -34,6 +34,8 @@ fn answer(frame: &Bytes) -> Bytes {
 }
 
 impl Service for Arc<Fake> {
+    type Weighed = Bytes;
+
     fn admit(&self, header: &[u8]) -> Result<(), Closing> {
         if header[..2] == UNKNOWN.to_be_bytes() {
             return Err(Closing::Garbage("an unknown api".to_owned()));
@@ -41,12 +43,13 @@ impl Service for Arc<Fake> {
         Ok(())
     }
 
-    fn weigh(&self, frame: &Bytes) -> Result<Weight, Closing> {
+    fn weigh(&self, frame: Bytes) -> Result<(Weight, Bytes), Closing> {
         let heavy = frame[..2] == HEAVY.to_be_bytes();
-        Ok(Weight {
+        let weight = Weight {
             bytes: if heavy { 1 << 19 } else { frame.len() },
             alone: frame[..2] == ALONE.to_be_bytes(),
-        })
+        };
+        Ok((weight, frame))
     }
 
     fn start(&self, _peer: &mut Peer, frame: Bytes) -> Result<Started, Closing> {

@@ -257,45 +257,74 @@ fn admitted(header: HeaderStart) -> Result<&'static Api, Closing> {
     Ok(api)
 }
 
+/// A frame that was looked at once, from its first byte to its last where it may be decoded.
+pub(crate) struct Weighed {
+    api: &'static Api,
+    header: HeaderStart,
+    /// `None` for a version that is not served: the header's form is that of a version nobody here
+    /// knows, and only its start is read.
+    served: Option<Served>,
+}
+
+struct Served {
+    client_id: Option<String>,
+    body: Bytes,
+    /// The same to be decoded; `None` when it has too many items.
+    checked: Option<Checked>,
+}
+
 impl Service for Dispatch {
+    type Weighed = Weighed;
+
     fn admit(&self, header: &[u8]) -> Result<(), Closing> {
         let mut header = Bytes::copy_from_slice(header);
         let header = HeaderStart::parse(&mut header).map_err(|f| garbage(f.to_string()))?;
         admitted(header).map(|_| ())
     }
 
-    fn weigh(&self, frame: &Bytes) -> Result<Weight, Closing> {
-        let mut body = frame.clone();
+    fn weigh(&self, mut body: Bytes) -> Result<(Weight, Weighed), Closing> {
+        let bytes = body.len();
         let header = HeaderStart::parse(&mut body).map_err(|f| garbage(f.to_string()))?;
         let api = admitted(header)?;
         let version = header.version;
+        let mut weighed = Weighed {
+            api,
+            header,
+            served: None,
+        };
         if !api.serves(version) {
-            let bytes = frame.len();
-            return Ok(Weight {
-                bytes,
-                alone: false,
-            });
+            let alone = false;
+            return Ok((Weight { bytes, alone }, weighed));
         }
-        frame::parse_header_rest(&mut body, api.flexible(version))
+        let client_id = frame::parse_header_rest(&mut body, api.flexible(version))
             .map_err(|fault| garbage(format!("a header of {}: {fault}", api.name)))?;
         let checked = api.checked(&body, version);
         let checked = checked.map_err(|misfit| no_body(api, version, &misfit))?;
-        let outer = checked.map_or(0, |body| body.size().decoded_bytes);
+        let outer = checked.as_ref().map_or(0, |it| it.size().decoded_bytes);
         let inner = if api.forwards() {
             envelope::inner_bytes(&body)
         } else {
             0
         };
-        Ok(Weight {
+        let weight = Weight {
             // Its answer may say something of each item.
-            bytes: frame.len() + 2 * (outer + inner),
+            bytes: bytes + 2 * (outer + inner),
             alone: api.alone,
-        })
+        };
+        weighed.served = Some(Served {
+            client_id,
+            body,
+            checked,
+        });
+        Ok((weight, weighed))
     }
 
-    fn start(&self, peer: &mut Peer, mut body: Bytes) -> Result<Started, Closing> {
-        let header = HeaderStart::parse(&mut body).map_err(|f| garbage(f.to_string()))?;
-        let api = admitted(header)?;
+    fn start(&self, peer: &mut Peer, frame: Weighed) -> Result<Started, Closing> {
+        let Weighed {
+            api,
+            header,
+            served,
+        } = frame;
         let asked = Asked {
             api,
             version: header.version,
@@ -304,13 +333,15 @@ impl Service for Dispatch {
             envelope: None,
             loggers: Vec::new(),
         };
-        if !api.serves(header.version) {
-            // The header's form is that of a version nobody here knows: only its start is read.
+        let Some(served) = served else {
             let answer = api_versions::unsupported();
             return Ok(Started::Answer(asked.answer(|out| answer.encode(out, 0))));
-        }
-        let client_id = frame::parse_header_rest(&mut body, api.flexible(header.version))
-            .map_err(|fault| garbage(format!("a header of {}: {fault}", api.name)))?;
+        };
+        let Served {
+            client_id,
+            body,
+            checked,
+        } = served;
         peer.client.client_id.clone_from(&client_id);
         let ctx = Ctx {
             version: header.version,
@@ -324,8 +355,6 @@ impl Service for Dispatch {
             key: api.key,
             request: api.name,
         };
-        let checked = api.checked(&body, header.version);
-        let checked = checked.map_err(|misfit| no_body(api, header.version, &misfit))?;
         let Some(body) = checked else {
             let answer = self.refuse_unread(asked, &body, &ctx);
             return answer

@@ -188,8 +188,13 @@ pub(in crate::server) fn encoded(message: &impl Encodable, version: i16) -> Byte
 impl Harness {
     pub(in crate::server) fn start(&mut self, frame: Bytes) -> Result<Started, Closing> {
         self.dispatch.admit(&frame[..8])?;
-        self.dispatch.weigh(&frame)?;
+        let (_, frame) = self.dispatch.weigh(frame)?;
         self.dispatch.start(&mut self.peer, frame)
+    }
+
+    pub(in crate::server) fn weight(&self, frame: &Bytes) -> Result<Weight, Closing> {
+        let (weight, _) = self.dispatch.weigh(frame.clone())?;
+        Ok(weight)
     }
 
     /// The answer of a request that needs no core, without length and header; `None` if the core

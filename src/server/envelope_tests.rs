@@ -197,9 +197,9 @@ fn an_envelope_weighs_what_its_request_will_cost() {
     let at = harness(recorded_image());
     let names = vec!["a"; 1000];
     let inner = frame(20, 5, 9, &encoded(&delete(&names), 5));
-    let weight = at.dispatch.weigh(&inner).unwrap();
+    let weight = at.weight(&inner).unwrap();
     let outer = envelope(Some(ANONYMOUS), &[0; 4], inner);
-    let wrapped = at.dispatch.weigh(&outer).unwrap();
+    let wrapped = at.weight(&outer).unwrap();
     // Each name and what an answer says of it.
     assert!(weight.bytes > 1000 * 2 * 32);
     assert!(wrapped.bytes > weight.bytes && wrapped.alone);

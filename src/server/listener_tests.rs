@@ -15,6 +15,8 @@ use crate::server::connection::{Started, Weight};
 struct Echo;
 
 impl Service for Echo {
+    type Weighed = Bytes;
+
     fn admit(&self, header: &[u8]) -> Result<(), Closing> {
         match header[0] {
             b'?' => Err(Closing::Garbage("unknown".to_owned())),
@@ -22,11 +24,12 @@ impl Service for Echo {
         }
     }
 
-    fn weigh(&self, frame: &Bytes) -> Result<Weight, Closing> {
-        Ok(Weight {
+    fn weigh(&self, frame: Bytes) -> Result<(Weight, Bytes), Closing> {
+        let weight = Weight {
             bytes: frame.len(),
             alone: false,
-        })
+        };
+        Ok((weight, frame))
     }
 
     fn start(&self, _: &mut Peer, frame: Bytes) -> Result<Started, Closing> {

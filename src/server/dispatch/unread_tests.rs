@@ -37,7 +37,7 @@ async fn a_request_far_beyond_a_bound_is_refused_without_being_decoded() {
             };
             let mut at = harness(recorded_image());
             let bytes = frame.len();
-            let weight = at.dispatch.weigh(&frame).unwrap();
+            let weight = at.weight(&frame).unwrap();
             assert_eq!(weight.bytes, bytes, "{} v{version} is decoded", api.name);
             let answer = later(at.start(frame)).await;
             assert!(at.core.asked.lock().unwrap().is_empty(), "{}", api.name);
@@ -63,7 +63,7 @@ async fn enveloped(inner: Bytes) -> m::EnvelopeResponse {
         .with_client_host_address(Bytes::from_static(&[127, 0, 0, 1]));
     let mut at = harness(recorded_image());
     let frame = frame(58, 0, 500, &encoded(&request, 0));
-    assert_eq!(at.dispatch.weigh(&frame).unwrap().bytes, frame.len());
+    assert_eq!(at.weight(&frame).unwrap().bytes, frame.len());
     let answer = later(at.start(frame)).await;
     assert!(at.core.asked.lock().unwrap().is_empty());
     m::EnvelopeResponse::decode(&mut answer.slice(9..), 0).unwrap()
@@ -166,7 +166,7 @@ async fn a_false_count_behind_too_many_claimed_items_never_reaches_the_decoder()
     let lie = frame(32, 4, 9, &body);
 
     let mut at = harness(recorded_image());
-    assert_eq!(at.dispatch.weigh(&lie).unwrap().bytes, lie.len());
+    assert_eq!(at.weight(&lie).unwrap().bytes, lie.len());
     let answer = later(at.start(lie.clone())).await;
     let answer = m::DescribeConfigsResponse::decode(&mut answer.slice(9..), 4).unwrap();
     assert_eq!(answer.results.len(), 1);
@@ -229,7 +229,7 @@ async fn partitions_named_by_a_number_weigh_what_a_refusal_says_of_each() {
     let count = 100_000;
     for (frame, structure) in partitions(count).into_iter().zip(structures) {
         let mut at = harness(recorded_image());
-        let weight = at.dispatch.weigh(&frame).unwrap().bytes;
+        let weight = at.weight(&frame).unwrap().bytes;
         let asked = frame.len();
         let started = at.start(frame);
         let (_, reply) = at.asked();
@@ -248,7 +248,7 @@ async fn too_many_partitions_named_by_a_number_are_not_read() {
     for frame in partitions(200_000) {
         let mut at = harness(recorded_image());
         let bytes = frame.len();
-        assert_eq!(at.dispatch.weigh(&frame).unwrap().bytes, bytes);
+        assert_eq!(at.weight(&frame).unwrap().bytes, bytes);
         let answer = later(at.start(frame)).await;
         assert!(at.core.asked.lock().unwrap().is_empty());
         assert!(tells(&answer, ErrorCode::PolicyViolation) && answer.len() < 500);

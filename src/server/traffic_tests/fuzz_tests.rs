@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::super::connection::{Closing, Service as _};
+use super::super::connection::Closing;
 use super::*;
 use crate::types::SplitMix;
 
@@ -77,7 +77,7 @@ fn changed_requests_are_read_or_refused_and_never_cost_more_than_their_bytes() {
                 let bytes = Bytes::from(changed(frame, 8, &mut SplitMix::new(seed)));
                 let _at = Place(format!("{kind:?}, seed {seed}: {bytes:02x?}"));
                 let length = bytes.len();
-                match at.dispatch.weigh(&bytes) {
+                match at.weight(&bytes) {
                     Ok(weight) => {
                         // What is counted is no more than what the bytes can hold, twice for what
                         // is inside an envelope.
