@@ -19,8 +19,6 @@ pub(super) const HELD_MS_MAX: u64 = 5;
 
 /// The batch that is being filled. Its records are on the working image.
 pub(super) struct Gathered {
-    epoch: Epoch,
-    first: Offset,
     since: Now,
     builder: BatchBuilder,
 }
@@ -184,13 +182,15 @@ impl Node {
         let Some(gathered) = self.gathered.take() else {
             return;
         };
-        let (first, end) = (gathered.first, gathered.builder.next_offset());
-        let batches = gathered.builder.build().into_bytes();
+        let batch = gathered.builder.build();
         let mut state = self.working.clone();
         state.timestamp = gathered.since.wall;
+        let (first, end) = (batch.base_offset(), batch.end_offset());
+        let epoch = batch.epoch();
+        let batches = batch.into_bytes();
         self.forks.push(batches.len(), state);
         let proposal = Proposal {
-            epoch: gathered.epoch,
+            epoch,
             first,
             end,
             batches,
@@ -202,8 +202,6 @@ impl Node {
         let epoch = self.active_epoch()?;
         let first = self.raft.log_end();
         Ok(self.gathered.get_or_insert_with(|| Gathered {
-            epoch,
-            first,
             since: now,
             builder: BatchBuilder::data(first, epoch, now.wall),
         }))

@@ -121,6 +121,16 @@ fn epochs_of(log: &[(Offset, Offset, Bytes)]) -> Vec<(Epoch, Offset)> {
     epochs
 }
 
+fn heartbeat(id: i32, epoch: i64, offset: i64, fence: bool) -> Asked {
+    Asked::BrokerHeartbeat(BrokerHeartbeatRequest {
+        broker_id: id,
+        broker_epoch: epoch,
+        current_metadata_offset: offset,
+        want_fence: fence,
+        ..BrokerHeartbeatRequest::default()
+    })
+}
+
 impl Bench {
     fn new() -> Self {
         Self::from_log(Vec::new(), None)
@@ -335,6 +345,12 @@ impl Bench {
     }
 
     fn ask(&mut self, version: i16, request: Asked) -> Ticket {
+        let (ticket, event) = self.request(version, request);
+        self.step(event);
+        ticket
+    }
+
+    fn request(&mut self, version: i16, request: Asked) -> (Ticket, Event) {
         self.tickets += 1;
         let ticket = Ticket(self.tickets);
         let arrived = Instant(self.ms);
@@ -344,12 +360,13 @@ impl Bench {
             context,
             request,
         };
-        self.step(Event::Request {
+        let request = Box::new(request);
+        let event = Event::Request {
             ticket,
             arrived,
-            request: Box::new(request),
-        });
-        ticket
+            request,
+        };
+        (ticket, event)
     }
 
     fn register(&mut self, id: i32, incarnation: u128) -> Ticket {
@@ -371,14 +388,7 @@ impl Bench {
     }
 
     fn heartbeat(&mut self, id: i32, epoch: i64, offset: i64, fence: bool) -> Ticket {
-        let request = BrokerHeartbeatRequest {
-            broker_id: id,
-            broker_epoch: epoch,
-            current_metadata_offset: offset,
-            want_fence: fence,
-            ..BrokerHeartbeatRequest::default()
-        };
-        self.ask(1, Asked::BrokerHeartbeat(request))
+        self.ask(1, heartbeat(id, epoch, offset, fence))
     }
 
     /// A fetch of observer 2, which has the records of `epoch` up to `from`.

@@ -9,25 +9,7 @@ use crate::node::gather::HELD_MS_MAX;
 impl Bench {
     /// Broker 2 sends a heartbeat, and others may be behind it.
     fn take_in_heartbeat(&mut self, epoch: i64, fence: bool) -> Ticket {
-        self.tickets += 1;
-        let ticket = Ticket(self.tickets);
-        let heartbeat = BrokerHeartbeatRequest {
-            broker_id: 2,
-            broker_epoch: epoch,
-            current_metadata_offset: self.published.end.0,
-            want_fence: fence,
-            ..BrokerHeartbeatRequest::default()
-        };
-        let request = Request::Controller {
-            version: 1,
-            context: Box::default(),
-            request: Asked::BrokerHeartbeat(heartbeat),
-        };
-        let event = Event::Request {
-            ticket,
-            arrived: Instant(self.ms),
-            request: Box::new(request),
-        };
+        let (ticket, event) = self.request(1, heartbeat(2, epoch, self.published.end.0, fence));
         self.take_in(event);
         ticket
     }
