@@ -10,7 +10,7 @@ use kafka_protocol::protocol::StrBytes;
 
 use super::View;
 use super::configs::topic::{self, Effective, Source};
-use crate::image::{ConfigMap, ConfigResource, configs};
+use crate::image::{ConfigMap, ConfigResource};
 
 /// See the module.
 #[derive(Clone, Debug, Default)]
@@ -30,10 +30,7 @@ struct Layers([Option<ConfigMap>; 2]);
 
 impl Layers {
     fn of(view: &View<'_>) -> Self {
-        let node = ConfigResource {
-            kind: configs::BROKER,
-            name: view.settings.node_id.to_string(),
-        };
+        let node = ConfigResource::broker(view.settings.node_id);
         let layers = [node, ConfigResource::all_brokers()];
         Self(layers.map(|layer| view.image.config(&layer).cloned()))
     }

@@ -8,8 +8,8 @@ use super::diff::{Change, ConfigKey, merge_sorted};
 use super::index::{Index, hash_of};
 use super::intern::Pool;
 use super::slots::Slots;
-use crate::types::config_keys;
 pub use crate::types::config_keys::{BROKER, CLIENT_METRICS, GROUP, TOPIC};
+use crate::types::{NodeId, config_keys};
 
 /// What a configuration belongs to.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -27,6 +27,15 @@ impl ConfigResource {
         Self {
             kind: TOPIC,
             name: name.into(),
+        }
+    }
+
+    /// One node.
+    #[must_use]
+    pub fn broker(id: NodeId) -> Self {
+        Self {
+            kind: BROKER,
+            name: id.to_string(),
         }
     }
 

@@ -14,7 +14,7 @@ use super::listener::{self, Bound, Shared};
 use crate::config;
 use crate::controller::Settings;
 use crate::controller::configs::{NOBODY_CONNECTS, number, unusable};
-use crate::image::{ConfigMap, ConfigResource, Image, configs};
+use crate::image::{ConfigMap, ConfigResource, Image};
 use crate::types::{NodeId, OneLine};
 
 /// How often the published metadata is looked at.
@@ -93,11 +93,9 @@ fn values(
     sockets: &config::Sockets,
     listeners: &[(&str, (u32, u32))],
 ) -> Values {
-    let name = node.to_string();
-    let kind = configs::BROKER;
     let dynamic = Dynamic {
         image,
-        node: ConfigResource { kind, name },
+        node: ConfigResource::broker(node),
     };
     let written = &sockets.connections_per_ip_overrides;
     let file = || {
@@ -167,10 +165,7 @@ fn complaints(image: &Image, settings: &Settings, values: &Values) -> Vec<String
     });
     let mut all: Vec<String> = unusable.collect();
     let counting = as_written(&values.overrides);
-    let node = ConfigResource {
-        kind: configs::BROKER,
-        name: settings.node_id.to_string(),
-    };
+    let node = ConfigResource::broker(settings.node_id);
     for (resource, of_all) in [(node, false), (ConfigResource::all_brokers(), true)] {
         let Some(map) = image.config(&resource) else {
             continue;
@@ -224,11 +219,8 @@ struct Seen {
 impl Seen {
     /// Whether the configurations of this node or of all are others than last time.
     fn changes(&mut self, image: &Image, node: NodeId) -> bool {
-        let node = ConfigResource {
-            kind: configs::BROKER,
-            name: node.to_string(),
-        };
-        let maps = [node, ConfigResource::all_brokers()].map(|it| image.config(&it).cloned());
+        let maps = [ConfigResource::broker(node), ConfigResource::all_brokers()]
+            .map(|it| image.config(&it).cloned());
         let changes = maps != self.maps;
         self.maps = maps;
         changes
@@ -353,6 +345,7 @@ impl Followed {
 mod tests {
     use super::super::listener::tests::sockets;
     use super::*;
+    use crate::image::configs;
     use crate::records::{ConfigRecord, Record};
     use crate::types::Offset;
 

@@ -217,13 +217,9 @@ impl Describer<'_> {
         let shown = server_keys::ALL.iter().filter(|key| !key.internal);
         let mut names: BTreeSet<&str> = shown.map(|key| key.name).collect();
         names.extend(self.settings.static_configs.keys().map(String::as_str));
-        let node = ConfigResource {
-            kind: configs::BROKER,
-            name: own.to_string(),
-        };
         let levels = [
             (ConfigResource::all_brokers(), Level::Cluster),
-            (node, Level::Node),
+            (ConfigResource::broker(own), Level::Node),
         ];
         for (resource, level) in levels {
             let set = self

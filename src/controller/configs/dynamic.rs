@@ -4,7 +4,7 @@
 use super::definition::{Check, Definition, Kind, Value, list};
 use super::{server_keys, topic};
 use crate::controller::Settings;
-use crate::image::{ConfigResource, Image, configs};
+use crate::image::{ConfigResource, Image};
 use crate::types::config_keys::BROKER_ONLY_DYNAMIC;
 
 /// The level that a value was set at.
@@ -150,7 +150,7 @@ fn read(name: &str, value: &str) -> Result<Option<Value>, String> {
     };
     let read = definition.read(value).map_err(|sentence| {
         let told = sentence.strip_prefix(&format!("Invalid value {value} for configuration : "));
-        told.map_or(sentence.as_str(), |it| it).to_owned()
+        told.unwrap_or(&sentence).to_owned()
     })?;
     match &read {
         // A list of a topic may say a thing twice, one of a node may not.
@@ -194,10 +194,7 @@ pub fn unusable<'a>(
     image: &'a Image,
     settings: &'a Settings,
 ) -> impl Iterator<Item = Unusable> + use<'a> {
-    let node = ConfigResource {
-        kind: configs::BROKER,
-        name: settings.node_id.to_string(),
-    };
+    let node = ConfigResource::broker(settings.node_id);
     let layers = [
         (Level::Node, image.config(&node)),
         (Level::Cluster, image.config(&ConfigResource::all_brokers())),
@@ -307,6 +304,7 @@ fn is_per_node(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::image::configs;
 
     #[test]
     fn keys_of_one_listener_or_one_node_do_not_hold_for_all_nodes() {

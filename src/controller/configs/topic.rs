@@ -6,7 +6,7 @@ use super::alter::unknown_key;
 use super::definition::{Check, Definition, Kind, Value};
 use super::dynamic::{Level, holds};
 use crate::controller::Settings;
-use crate::image::{ConfigMap, ConfigResource, Image, configs};
+use crate::image::{ConfigMap, ConfigResource, Image};
 use crate::types::{ApiError, ErrorCode};
 
 const fn key(name: &'static str, kind: Kind, default: &'static str, check: Check) -> Definition {
@@ -224,12 +224,8 @@ impl<'a> Layers<'a> {
     /// values of the *controller's own* id, not of the brokers that hold the topic.
     #[must_use]
     pub fn stored(image: &'a Image, settings: &'a Settings) -> Self {
-        let node = ConfigResource {
-            kind: configs::BROKER,
-            name: settings.node_id.to_string(),
-        };
         Self {
-            node: image.config(&node),
+            node: image.config(&ConfigResource::broker(settings.node_id)),
             cluster: image.config(&ConfigResource::all_brokers()),
             file: &settings.static_configs,
             only_what_holds: false,
