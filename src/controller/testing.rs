@@ -252,11 +252,11 @@ impl World {
 
     /// One step of the first request that has work left; what it writes is replayed.
     pub(super) fn step_of_work(&mut self) -> Option<(usize, Option<Answer>)> {
-        let works::Step { records, answer } = self.rule(works::step)?;
-        for record in &records {
+        let step = self.rule(works::step)?;
+        for record in &step.records {
             self.replay(record);
         }
-        Some((records.len(), answer.map(|(_, answer)| answer)))
+        Some((step.records.len(), step.answer))
     }
 
     /// Decides a request and replays what was decided.

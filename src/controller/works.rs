@@ -92,6 +92,11 @@ impl Works {
         self.next
     }
 
+    /// Forgets a request: a step of it could not be written.
+    pub fn forget(&mut self, ticket: Ticket) {
+        self.queue.retain(|(other, _)| *other != ticket);
+    }
+
     /// The requests that wait; they are forgotten.
     pub fn drain(&mut self) -> impl Iterator<Item = Ticket> {
         self.queue.drain(..).map(|(ticket, _)| ticket)
@@ -103,8 +108,10 @@ impl Works {
 pub struct Step {
     /// Records to append; some may be written without the others.
     pub records: Vec<VersionedRecord>,
-    /// Who gets which answer once they are committed; none while there is work left.
-    pub answer: Option<(Ticket, Result<Reply, ApiError>)>,
+    /// Whose request it is.
+    pub ticket: Ticket,
+    /// The answer once they are committed; none while there is work left.
+    pub answer: Option<Result<Reply, ApiError>>,
 }
 
 /// One step of the first request; if there is still work left, it waits for its next turn.
@@ -125,8 +132,11 @@ pub fn step(view: &View<'_>, soft: &mut Soft) -> Option<Step> {
         },
         Err(error) => (Vec::new(), Some(Err(error))),
     };
-    let answer = answer.map(|answer| (ticket, answer));
-    Some(Step { records, answer })
+    Some(Step {
+        records,
+        ticket,
+        answer,
+    })
 }
 
 #[cfg(test)]

@@ -67,9 +67,14 @@ impl Forks {
         newest
     }
 
+    /// The image behind the newest uncommitted batch.
+    pub(super) fn newest(&self) -> Option<&Replayer> {
+        self.queue.back().map(|fork| &fork.state)
+    }
+
     /// The end of the newest uncommitted batch: what a reply without records waits for.
     pub(crate) fn pending(&self) -> Option<Offset> {
-        self.queue.back().map(|fork| fork.state.end)
+        self.newest().map(|state| state.end)
     }
 
     /// True when new work has to be refused for a while.

@@ -8,6 +8,7 @@ use crate::records::VersionedRecord;
 use crate::records::batch::{BATCH_BYTES_MAX, BatchBuilder, HEADER_BYTES, record_bytes};
 use crate::types::{ApiError, Epoch, ErrorCode, Instant, Now, Offset};
 
+use super::apply::Replayer;
 use super::{Effect, Leading, Node};
 
 /// A batch of this many bytes takes no more requests in: what comes next need not wait for it.
@@ -113,9 +114,10 @@ impl Node {
     ///
     /// # Errors
     /// NOT_CONTROLLER when leadership is lost before the last batch is appended. With
-    /// UNKNOWN_SERVER_ERROR nothing is changed: a record cannot be written, or an atomic decision
-    /// has too many records or bytes (the reference stops there); or an invariant is broken, and
-    /// the node is halted.
+    /// UNKNOWN_SERVER_ERROR a record cannot be written or makes no sense on the image, or an atomic
+    /// decision has too many records or bytes: nothing is changed then, but that what is not atomic
+    /// keeps its batches that were full before. The reference stops in these cases: one request
+    /// that no rule foresaw would take the active controller away from all others.
     pub(super) fn append(
         &mut self,
         now: Now,
@@ -128,6 +130,7 @@ impl Node {
         }
         let encoded = Encoded::of(&records, atomic)?;
         let begin = self.next_offset();
+        let features_end = self.working.features_end;
         if let Some(open) = &self.gathered
             && !open.fits(records.len(), encoded.bytes_behind(open.builder.count()))
         {
@@ -144,11 +147,9 @@ impl Node {
             }
             let offset = self.open_batch(now)?.push(value);
             if let Err(reason) = self.working.replay(&record.record, offset) {
-                self.halt(
-                    format!("a decided record cannot be replayed: {reason}"),
-                    effects,
-                );
-                return Err(ErrorCode::UnknownServerError.into());
+                tracing::error!("refused, as what was decided makes no sense: {reason}");
+                self.take_back(begin, features_end, effects);
+                return Err(senseless(&reason));
             }
         }
         self.working.features_since(begin);
@@ -157,6 +158,60 @@ impl Node {
             self.propose(now, effects);
         }
         self.active_epoch().map(drop)
+    }
+
+    /// Sets the open batch and the working image back to what they were before the decision whose
+    /// first record got the offset `begin`, when the features had changed last at `features_end`.
+    /// What of it is in batches before the open one stays.
+    ///
+    /// No image is held for this: that would make each request copy what it changes once more. The
+    /// image behind the last full batch is replayed on instead.
+    fn take_back(&mut self, begin: Offset, features_end: Offset, effects: &mut Vec<Effect>) {
+        let Some(gathered) = self.gathered.take() else {
+            return;
+        };
+        let mut state = self.forks.newest().unwrap_or(&self.committed).clone();
+        match self.keep_until(begin, gathered, &mut state) {
+            Ok(kept) => self.gathered = kept,
+            Err(reason) => {
+                let reason = format!("a decision cannot be taken back: {reason}");
+                return self.halt(reason, effects);
+            }
+        }
+        if self.gathered.is_some() {
+            state.features_end = features_end;
+        }
+        self.working = state;
+    }
+
+    /// What of a batch is before `begin` (exclusive), replayed on `state` too; `None` if nothing
+    /// is.
+    ///
+    /// # Errors
+    /// A sentence, when the records that were replayed and written before cannot be again.
+    fn keep_until(
+        &self,
+        begin: Offset,
+        gathered: Gathered,
+        state: &mut Replayer,
+    ) -> Result<Option<Gathered>, String> {
+        let (since, first) = (gathered.since, self.raft.log_end());
+        if begin <= first {
+            return Ok(None);
+        }
+        let batch = gathered.builder.build();
+        let mut builder = BatchBuilder::data(first, batch.epoch(), since.wall);
+        for record in batch.records() {
+            let record = record.map_err(|fault| fault.to_string())?;
+            if record.offset >= begin {
+                break;
+            }
+            let value = record.value.unwrap_or_default();
+            let decoded = VersionedRecord::decode(&value).map_err(|fault| fault.to_string())?;
+            state.replay(&decoded.record, record.offset)?;
+            builder.push(None, Some(&value));
+        }
+        Ok(Some(Gathered { since, builder }))
     }
 
     /// When what is gathered is to be given to raft, whatever the disk does.
@@ -221,6 +276,13 @@ fn unwritable(reason: &str) -> ApiError {
     ApiError::new(
         ErrorCode::UnknownServerError,
         format!("a record cannot be written: {reason}"),
+    )
+}
+
+fn senseless(reason: &str) -> ApiError {
+    ApiError::new(
+        ErrorCode::UnknownServerError,
+        format!("the request would write a record that makes no sense: {reason}"),
     )
 }
 

@@ -1,7 +1,7 @@
 //! Leading: activation, requests, periodic work, and letting go.
 
-use crate::controller::works::{self, Step};
-use crate::controller::{self, Context, Decision, KraftUpgrade, Request, Soft, View};
+use crate::controller::works;
+use crate::controller::{self, Context, Decision, KraftUpgrade, Reply, Request, Soft, View};
 use crate::raft::Input;
 use crate::types::{ApiError, Epoch, ErrorCode, Instant, Now, SplitMix, Ticket};
 
@@ -102,7 +102,7 @@ impl Node {
     fn answer(
         &mut self,
         ticket: Ticket,
-        decided: Result<controller::Reply, ApiError>,
+        decided: Result<Reply, ApiError>,
         effects: &mut Vec<Effect>,
     ) {
         let lost = matches!(&decided, Err(error) if error.code == ErrorCode::NotController);
@@ -160,7 +160,7 @@ impl Node {
         asked: Asked,
         request: Request,
         effects: &mut Vec<Effect>,
-    ) -> Result<Option<controller::Reply>, ApiError> {
+    ) -> Result<Option<Reply>, ApiError> {
         let begin = self.next_offset();
         let decided = self.decide_and_append(now, &asked, request, effects);
         let (name, who) = (asked.context.request, &asked.context.principal);
@@ -183,7 +183,7 @@ impl Node {
         asked: &Asked,
         request: Request,
         effects: &mut Vec<Effect>,
-    ) -> Result<Option<controller::Reply>, ApiError> {
+    ) -> Result<Option<Reply>, ApiError> {
         let ticket = asked.ticket;
         let Decision {
             records,
@@ -254,22 +254,39 @@ impl Node {
 
     /// One step of a request that has work left.
     fn go_on(&mut self, now: Now, effects: &mut Vec<Effect>) {
-        let Some(Step { records, answer }) = self.with_soft(now, works::step) else {
+        let Some(step) = self.with_soft(now, works::step) else {
             return;
         };
-        let appended = self.append(now, records, false, effects);
-        match answer {
-            Some((ticket, decided)) => {
-                let decided = appended.and(decided);
-                let end = self.next_offset();
-                match &decided {
-                    Ok(_) => tracing::debug!("the last step of a request: the log goes to {end}"),
-                    Err(error) => tracing::debug!("the last step of a request: {}", error.code),
-                }
-                self.answer(ticket, decided, effects);
+        let appended = self.append(now, step.records, false, effects);
+        self.stepped(step.ticket, step.answer, appended, effects);
+    }
+
+    /// Answers the request if that was its last step, or one that could not be written.
+    pub(super) fn stepped(
+        &mut self,
+        ticket: Ticket,
+        answer: Option<Result<Reply, ApiError>>,
+        appended: Result<(), ApiError>,
+        effects: &mut Vec<Effect>,
+    ) {
+        let decided = match (answer, appended) {
+            (Some(decided), appended) => appended.and(decided),
+            (None, Ok(())) => return,
+            (None, Err(error)) => {
+                // With the leadership lost, all that waited have been told.
+                let Leading::Active { soft, .. } = &mut self.leading else {
+                    return;
+                };
+                soft.works.forget(ticket);
+                Err(error)
             }
-            None => note_unwritten("a step", appended),
+        };
+        let end = self.next_offset();
+        match &decided {
+            Ok(_) => tracing::debug!("the last step of a request: the log goes to {end}"),
+            Err(error) => tracing::debug!("the last step of a request: {}", error.code),
         }
+        self.answer(ticket, decided, effects);
     }
 }
 

@@ -1,10 +1,12 @@
 //! What shares a batch, and how long it may wait for others.
 
-use kafka_protocol::messages::UpdateFeaturesRequest;
 use kafka_protocol::messages::update_features_request::FeatureUpdateKey;
+use kafka_protocol::messages::{UnregisterBrokerRequest, UpdateFeaturesRequest};
 
 use super::*;
+use crate::controller::RECORDS_PER_OPERATION_MAX;
 use crate::node::gather::HELD_MS_MAX;
+use crate::records::{RemoveTopicRecord, TopicRecord};
 
 impl Bench {
     /// Broker 2 sends a heartbeat, and others may be behind it.
@@ -143,4 +145,110 @@ fn leadership_lost_while_the_log_is_written_takes_back_what_was_gathered_and_tel
     assert_eq!(bench.node.raft().log_end(), begin.plus(6));
     bench.settle();
     assert_eq!(bench.halted, None);
+}
+
+/// A record of a new topic, or of one that is not there.
+fn topic_record(there: bool) -> VersionedRecord {
+    let (name, topic_id) = ("t".to_owned(), Uuid::from_u128(0x70));
+    let record = if there {
+        Record::Topic(TopicRecord {
+            name,
+            topic_id,
+            ..TopicRecord::default()
+        })
+    } else {
+        Record::RemoveTopic(RemoveTopicRecord {
+            topic_id: Uuid::from_u128(0x71),
+            ..RemoveTopicRecord::default()
+        })
+    };
+    VersionedRecord { version: 0, record }
+}
+
+impl Bench {
+    /// What a rule would have decided.
+    fn decide(&mut self, records: Vec<VersionedRecord>, atomic: bool) -> Result<(), ApiError> {
+        let now = self.now();
+        let mut effects = Vec::new();
+        let appended = self.node.append(now, records, atomic, &mut effects);
+        self.take(effects);
+        appended
+    }
+
+    fn refuses_senseless(&mut self, records: Vec<VersionedRecord>, atomic: bool) {
+        let error = self.decide(records, atomic).unwrap_err();
+        assert_eq!(error.code, ErrorCode::UnknownServerError);
+        let text = error.message.unwrap_or_default();
+        assert!(text.contains("REMOVE_TOPIC_RECORD"), "{text}");
+        assert!(text.contains("no topic has id"), "{text}");
+    }
+}
+
+#[test]
+fn a_decision_that_makes_no_sense_is_taken_back_whole_and_nothing_that_shares_its_batch() {
+    let (mut bench, epoch) = Bench::with_broker();
+    for open in [false, true] {
+        let batches = bench.log.len();
+        // One batch is being written, and maybe the next one is open.
+        let mut others = vec![bench.heartbeat(2, epoch, epoch, true)];
+        if open {
+            others.push(bench.heartbeat(2, epoch, epoch, false));
+        }
+        let features_end = bench.node.working.features_end;
+        let (before, end) = (bench.node.working.image.clone(), bench.node.next_offset());
+        bench.refuses_senseless(vec![topic_record(true), topic_record(false)], true);
+        assert!(bench.node.working.image == before);
+        assert_eq!(bench.node.working.features_end, features_end);
+        assert_eq!(bench.node.next_offset(), end);
+        others.push(bench.heartbeat(2, epoch, epoch, open));
+        bench.settle();
+        assert!(others.iter().all(|ticket| bench.reply(*ticket).is_ok()));
+        assert_eq!(bench.batches_since(batches), [1, others.len() as i64 - 1]);
+        assert!(bench.published.image == bench.replayed());
+    }
+    assert_eq!(bench.halted, None);
+}
+
+#[test]
+fn of_what_may_be_written_in_parts_only_the_part_that_makes_no_sense_is_taken_back() {
+    let (mut bench, _) = Bench::with_broker();
+    let batches = bench.log.len();
+    let mut records = vec![topic_record(true)];
+    records.extend(std::iter::repeat_n(
+        feature("group.version", 1),
+        RECORDS_PER_OPERATION_MAX,
+    ));
+    records.push(topic_record(false));
+    bench.refuses_senseless(records, false);
+    bench.settle();
+    let full = RECORDS_PER_OPERATION_MAX as i64;
+    assert_eq!(bench.batches_since(batches), [full]);
+    assert!(bench.published.image.topic_by_name("t").is_some());
+    assert!(bench.published.image == bench.replayed());
+    assert!(bench.node.working.image == bench.published.image);
+    assert_eq!(bench.halted, None);
+}
+
+#[test]
+fn a_request_whose_next_step_cannot_be_written_is_told_and_forgotten() {
+    let (mut bench, _) = Bench::with_broker();
+    bench.ask_to_create("t", 5_000);
+    bench.settle();
+    let unregister = UnregisterBrokerRequest::default().with_broker_id(BrokerId(2));
+    let ticket = bench.ask(0, Asked::UnregisterBroker(unregister));
+    bench.settle();
+    assert!(!bench.is_answered(ticket), "it has steps to do");
+    let fault = ApiError::new(ErrorCode::UnknownServerError, "no sense".to_owned());
+    let mut effects = Vec::new();
+    bench
+        .node
+        .stepped(ticket, None, Err(fault.clone()), &mut effects);
+    bench.take(effects);
+    assert_eq!(bench.reply(ticket).as_ref().unwrap_err(), &fault);
+    for _ in 0..20 {
+        bench.step(Event::WakeUp);
+        bench.settle();
+    }
+    assert_eq!(bench.reply(ticket).as_ref().unwrap_err(), &fault);
+    assert!(bench.published.image.broker(NodeId(2)).is_some());
 }
