@@ -47,8 +47,6 @@ pub enum ReplayFault {
         /// The epoch in the record.
         record: BrokerEpoch,
     },
-    /// A broker configuration whose name is not a broker id.
-    BrokerNameNotANumber(String),
     /// A partition does not have as many directories as replicas.
     DirectoriesMismatch {
         /// How many replicas.
@@ -112,12 +110,6 @@ impl fmt::Display for ReplayFault {
                 f,
                 "broker {id} is registered with epoch {registered}, the record says {record}"
             ),
-            Self::BrokerNameNotANumber(name) => {
-                write!(
-                    f,
-                    "broker configuration for {name:?}, which is not a broker id"
-                )
-            }
             Self::DirectoriesMismatch {
                 replicas,
                 directories,
@@ -167,7 +159,7 @@ impl Image {
             Record::UnregisterBroker(record) => self.unregister_broker(record)?,
             Record::Topic(record) => self.add_topic(record)?,
             Record::Partition(record) => self.set_partition(record)?,
-            Record::Config(record) => self.set_config(record)?,
+            Record::Config(record) => self.set_config(record),
             Record::PartitionChange(record) => self.change_partition(record)?,
             Record::FenceBroker(record) => {
                 self.change_broker(record.id, record.epoch, |broker| broker.fenced = true)?;
@@ -342,13 +334,12 @@ impl Image {
         Ok(())
     }
 
-    fn set_config(&mut self, record: &ConfigRecord) -> Result<(), ReplayFault> {
+    /// Whose configuration it is does not matter here: the reference writes that of a broker under
+    /// any name that its language reads as a number, in digits of any script.
+    fn set_config(&mut self, record: &ConfigRecord) {
         let (kind, name) = (record.resource_type, record.resource_name.as_str());
         if !configs::is_known(kind, &record.name) {
-            return Ok(());
-        }
-        if kind == configs::BROKER && !name.is_empty() && name.parse::<i32>().is_err() {
-            return Err(ReplayFault::BrokerNameNotANumber(name.to_owned()));
+            return;
         }
         let topic = if kind == configs::TOPIC {
             self.topics.find_name(name)
@@ -359,7 +350,6 @@ impl Image {
         let shared = || topic.map_or_else(|| Arc::from(name), |topic| Arc::clone(&topic.name));
         let value = record.value.as_deref();
         self.configs.set((kind, name), &record.name, value, shared);
-        Ok(())
     }
 
     fn set_feature(&mut self, record: &FeatureLevelRecord) -> Result<(), ReplayFault> {
