@@ -6,7 +6,7 @@ use kafka_protocol::messages::{BrokerRegistrationRequest, BrokerRegistrationResp
 
 use super::levels::metadata_version;
 use super::{Decision, Reply, Soft, View, check_node_id, endpoints, leaders};
-use crate::image::{Broker, Place};
+use crate::image::{Broker, Endpoint, Place};
 use crate::records::{
     BrokerEndpoint, BrokerFeature, Record, RegisterBrokerRecord, VersionedRecord,
 };
@@ -19,8 +19,9 @@ use crate::types::{ApiError, BrokerEpoch, ErrorCode, NodeId, Uuid};
 /// # Errors
 /// INCONSISTENT_CLUSTER_ID, DUPLICATE_BROKER_REGISTRATION, BROKER_ID_NOT_REGISTERED (a ZooKeeper
 /// broker), INVALID_REGISTRATION, UNSUPPORTED_VERSION, checked in this order. An id below 0 is an
-/// INVALID_REGISTRATION, right behind the cluster's id; Java registers it. A listener with an
-/// unknown security protocol is an INVALID_REGISTRATION, too; Java fails there and resigns.
+/// INVALID_REGISTRATION, right behind the cluster's id; Java registers it. A listener without a
+/// name, a host or a port, or with an unknown security protocol, is an INVALID_REGISTRATION, too;
+/// Java fails there, and resigns or stops.
 pub(super) fn decide(
     view: &View<'_>,
     soft: &mut Soft,
@@ -235,22 +236,22 @@ fn check_range(name: &str, level: i16, (min, max): (i16, i16)) -> Result<(), Api
 }
 
 fn end_points(request: &BrokerRegistrationRequest) -> Result<Vec<BrokerEndpoint>, ApiError> {
-    let listeners = request.listeners.iter().map(|listener| {
-        let end_point = BrokerEndpoint {
-            name: listener.name.to_string(),
-            host: listener.host.to_string(),
-            port: listener.port,
-            security_protocol: listener.security_protocol,
-            ..BrokerEndpoint::default()
-        };
-        (
-            end_point.name.clone(),
-            end_point.security_protocol,
-            end_point,
-        )
+    let listeners = request.listeners.iter().map(|listener| Endpoint {
+        name: listener.name.to_string(),
+        host: listener.host.to_string(),
+        port: listener.port,
+        security_protocol: listener.security_protocol,
     });
-    endpoints::by_name(listeners)
-        .map_err(|text| ApiError::new(ErrorCode::InvalidRegistration, text))
+    let named = endpoints::by_name(listeners)
+        .map_err(|text| ApiError::new(ErrorCode::InvalidRegistration, text))?;
+    let end_points = named.into_iter().map(|endpoint| BrokerEndpoint {
+        name: endpoint.name,
+        host: endpoint.host,
+        port: endpoint.port,
+        security_protocol: endpoint.security_protocol,
+        ..BrokerEndpoint::default()
+    });
+    Ok(end_points.collect())
 }
 
 fn registration(

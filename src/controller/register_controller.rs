@@ -6,6 +6,7 @@ use kafka_protocol::protocol::StrBytes;
 
 use super::levels::metadata_version;
 use super::{Decision, Reply, Settings, View, check_node_id, endpoints};
+use crate::image::Endpoint;
 use crate::records::{
     ControllerEndpoint, ControllerFeature, Record, RegisterControllerRecord, VersionedRecord,
 };
@@ -45,7 +46,8 @@ pub fn own(
 ///
 /// # Errors
 /// UNSUPPORTED_VERSION below 3.7-IV0; INVALID_REQUEST for an id below 0, which Java registers, and
-/// for a listener with an unknown security protocol, where Java fails and resigns.
+/// for a listener without a name, a host or a port, or with an unknown security protocol, where
+/// Java fails, and resigns or stops.
 pub(super) fn decide(view: &View<'_>, request: Registration) -> Result<Decision, ApiError> {
     if !metadata_version(view.image).controller_registration() {
         return Err(ApiError::new(
@@ -56,28 +58,27 @@ pub(super) fn decide(view: &View<'_>, request: Registration) -> Result<Decision,
     }
     check_node_id(request.controller_id)
         .map_err(|text| ApiError::new(ErrorCode::InvalidRequest, text))?;
-    let listeners = request.listeners.into_iter().map(|listener| {
-        let end_point = ControllerEndpoint {
-            name: listener.name.to_string(),
-            host: listener.host.to_string(),
-            port: listener.port,
-            security_protocol: listener.security_protocol,
-            ..ControllerEndpoint::default()
-        };
-        (
-            end_point.name.clone(),
-            end_point.security_protocol,
-            end_point,
-        )
+    let listeners = request.listeners.iter().map(|listener| Endpoint {
+        name: listener.name.to_string(),
+        host: listener.host.to_string(),
+        port: listener.port,
+        security_protocol: listener.security_protocol,
     });
-    let end_points = endpoints::by_name(listeners)
+    let named = endpoints::by_name(listeners)
         .map_err(|text| ApiError::new(ErrorCode::InvalidRequest, text))?;
+    let end_points = named.into_iter().map(|endpoint| ControllerEndpoint {
+        name: endpoint.name,
+        host: endpoint.host,
+        port: endpoint.port,
+        security_protocol: endpoint.security_protocol,
+        ..ControllerEndpoint::default()
+    });
     let features = request.features.into_iter();
     let record = RegisterControllerRecord {
         controller_id: request.controller_id,
         incarnation_id: request.incarnation_id,
         zk_migration_ready: false,
-        end_points,
+        end_points: end_points.collect(),
         features: features
             .map(|feature| ControllerFeature {
                 name: feature.name.to_string(),

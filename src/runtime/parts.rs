@@ -112,11 +112,14 @@ pub(super) fn endpoints(config: &Config, ports: &HashMap<String, u16>) -> Vec<co
         .collect()
 }
 
+/// What peers find this machine by; one without a name is found by those on it.
 fn host_name() -> String {
-    rustix::system::uname()
-        .nodename()
-        .to_string_lossy()
-        .into_owned()
+    let name = rustix::system::uname();
+    let name = name.nodename().to_string_lossy();
+    if name.is_empty() {
+        return "localhost".to_owned();
+    }
+    name.into_owned()
 }
 
 fn named(endpoints: &[config::Endpoint]) -> Vec<(String, String, u16)> {
