@@ -154,9 +154,10 @@ impl<'a> Work<'a> {
             results.push(result(name, None));
         }
         for (name, (mechanism, upsertion)) in self.upsertions.iter() {
-            // Java's cryptography takes no empty key, which its controller tells in this way.
+            // Java's cryptography takes no empty key; its controller answers UNKNOWN_SERVER_ERROR.
             if upsertion.salted_password.is_empty() {
-                let error = ErrorCode::UnknownServerError.into();
+                let message = "The salted password must not be empty";
+                let error = ApiError::new(ErrorCode::UnacceptableCredential, message);
                 self.errors.insert(name, error);
                 continue;
             }
