@@ -54,6 +54,8 @@ mod quotas_tests;
 mod reassign;
 mod register_broker;
 pub mod register_controller;
+#[cfg(test)]
+mod replayable_tests;
 pub mod scram;
 #[cfg(test)]
 mod testing;

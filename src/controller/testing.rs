@@ -23,6 +23,8 @@ pub(super) struct World {
     /// The monotonic clock, in milliseconds.
     pub(super) now_ms: u64,
     pub(super) kraft_version: i16,
+    /// What is published, where that is behind the image.
+    pub(super) committed: Option<Image>,
     offset: i64,
 }
 
@@ -39,6 +41,7 @@ impl World {
             context: Context::default(),
             now_ms: 0,
             kraft_version: 1,
+            committed: None,
             offset: 0,
         }
     }
@@ -177,7 +180,7 @@ impl World {
     pub(super) fn rule<T>(&mut self, rule: impl FnOnce(&View<'_>, &mut Soft) -> T) -> T {
         let view = View {
             image: &self.image,
-            committed: &self.image,
+            committed: self.committed.as_ref().unwrap_or(&self.image),
             settings: &self.settings,
             now: Now {
                 instant: Instant(self.now_ms),
