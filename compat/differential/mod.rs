@@ -60,7 +60,7 @@ fn run(seed: u64, count: usize, allowed: &mut Allowed) -> Outcome {
 
 #[test]
 fn java_and_kraftd_answer_and_write_the_same_for_what_chance_asks() {
-    let mut allowed = Allowed::default();
+    let mut allowed = Allowed::by_chance();
     let chosen = number("DIFF_SEED");
     let seeds = chosen.map_or_else(|| SEEDS.to_vec(), |seed| vec![seed]);
     let count = number("DIFF_COUNT").map_or(COUNT, |count| {
@@ -87,4 +87,19 @@ fn java_and_kraftd_answer_and_write_the_same_for_what_chance_asks() {
         );
         assert_eq!(asked, served, "what is asked, and what the two serve");
     }
+}
+
+#[test]
+fn odd_values_are_answered_and_written_as_by_javas_controller() {
+    let mut run = Run::start(5);
+    let count = run.plan_odd();
+    let mut allowed = Allowed::odd();
+    let outcome = run.go(count, &mut allowed);
+    assert_eq!(outcome.steps, count);
+    assert!(outcome.reports.is_empty(), "{}", outcome.reports.join("\n"));
+    let unused = allowed.unused();
+    assert!(
+        unused.is_empty(),
+        "the run does not meet these any more: {unused:#?}"
+    );
 }

@@ -229,6 +229,11 @@ impl Run {
         self.generator.after(&step, &Value::Null, &java);
     }
 
+    /// What [`Generator::plan_odd`] plans.
+    pub(crate) fn plan_odd(&mut self) -> usize {
+        self.generator.plan_odd()
+    }
+
     /// Sends so many requests.
     pub(crate) fn go(mut self, count: usize, allowed: &mut Allowed) -> Outcome {
         let served = [self.java.apis(), self.kraftd.apis()];

@@ -75,7 +75,7 @@ impl Generator {
             .expect("the first place is taken when nobody is missing")
     }
 
-    fn sound_registration(&mut self, broker: i32) -> BrokerRegistrationRequest {
+    pub(super) fn sound_registration(&mut self, broker: i32) -> BrokerRegistrationRequest {
         let port = u16::try_from(9_000 + broker.rem_euclid(1_000)).expect("small");
         let listener = Listener::default()
             .with_name(text("PLAINTEXT"))

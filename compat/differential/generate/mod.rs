@@ -5,6 +5,7 @@ mod brokers;
 mod configs;
 mod dice;
 mod features;
+mod odd;
 mod partitions;
 mod provoked;
 mod quorum;
@@ -87,6 +88,7 @@ impl Generator {
         self.made += 1;
         if let Some(mut step) = self.forced.pop_front() {
             step.ask = self.with_its_epoch(step.ask);
+            let step = self.with_its_topic(step);
             return self.sayable(step);
         }
         let maker = *self.dice.weighted(MAKERS);

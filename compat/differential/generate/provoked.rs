@@ -118,7 +118,7 @@ impl Generator {
     }
 }
 
-fn changes(
+pub(super) fn changes(
     kind: i8,
     name: &str,
     configs: Vec<incremental::AlterableConfig>,
