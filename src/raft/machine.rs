@@ -48,7 +48,7 @@ pub struct Raft {
     pub(super) durable: Option<QuorumState>,
     /// The election state on its way to the disk. What could depend on it waits in `deferred`.
     pub(super) saving: Option<(Token, QuorumState)>,
-    deferred: VecDeque<Input>,
+    pub(super) deferred: VecDeque<Input>,
     /// Appends on their way to the disk, each with the log's end after it.
     pub(super) appends: VecDeque<(Token, Offset)>,
     /// Moves of the log's start, and cuts, on their way to the disk.
@@ -161,11 +161,17 @@ impl Raft {
             self.started = true;
             self.step(now, None, outputs);
         }
+        let was_saving = self.saving.is_some();
         self.step(now, Some(input), outputs);
         while self.saving.is_none()
             && let Some(input) = self.deferred.pop_front()
         {
             self.step(now, Some(input), outputs);
+        }
+        // Behind what waited: a timer that has run out again may begin the next write, and with
+        // one write after the other nothing else would ever be heard, a stop neither.
+        if was_saving && self.saving.is_none() {
+            self.step(now, Some(Input::WakeUp), outputs);
         }
         self.tell_driver(outputs);
         if cfg!(debug_assertions) {
@@ -180,8 +186,8 @@ impl Raft {
         if !self.started {
             return Instant(0);
         }
-        // Until the election state is durable nothing may change it again: the completion of the
-        // write looks at the timers.
+        // Until the election state is durable nothing may change it again: when the write is done,
+        // `handle` looks at the timers.
         if self.saving.is_some() {
             return Instant::NEVER;
         }
@@ -266,6 +272,8 @@ impl Raft {
                 });
             }
             Input::WakeUp => {}
+            // What waits may bring a write each; a process that is to end waits for one only.
+            Input::Shutdown => self.deferred.push_front(input),
             input => self.deferred.push_back(input),
         }
     }

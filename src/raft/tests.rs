@@ -177,6 +177,44 @@ fn a_single_voter_that_was_deposed_leads_again_by_its_election_timer() {
     ));
 }
 
+/// Every completion used to look at the timers first, one of which had run out again: each began
+/// the next election, and what waited for the write was never taken in.
+#[test]
+fn what_waits_for_a_write_is_heard_before_the_next_election_begins() {
+    let hasty = || RaftConfig {
+        election_timeout_ms: 0,
+        ..config(&[1])
+    };
+    let raft = || Raft::new(hasty(), Boot::default(), Instant(0));
+    let mut rig = Rig {
+        raft: raft(),
+        now: 0,
+    };
+    rig.drive(Input::WakeUp);
+    assert_eq!(rig.raft.active_epoch(), Some(Epoch(1)));
+
+    let mut rig = Rig {
+        raft: raft(),
+        now: 0,
+    };
+    let outputs = rig.handle(Input::WakeUp);
+    let [Output::Write { token, .. }] = outputs[..] else {
+        panic!("the election state is written: {outputs:?}");
+    };
+    assert!(rig.handle(request(1, vote(2, 9))).is_empty());
+    assert!(
+        rig.handle(Input::Shutdown).is_empty(),
+        "it waits for the write"
+    );
+    // It may lead before it hears of the stop, which is one more write.
+    let mut outputs = rig.handle(Input::Written(token));
+    if let [Output::Write { token, .. }] = outputs[..] {
+        outputs = rig.handle(Input::Written(token));
+    }
+    let ends = outputs.iter().any(|it| matches!(it, Output::MayStop));
+    assert!(ends, "{outputs:?}");
+}
+
 #[test]
 fn a_forged_leader_cannot_stop_the_process_nor_change_its_mind() {
     let mut rig = Rig::leader();
