@@ -38,6 +38,10 @@ use crate::types::Offset;
 /// How long answers under way may take to leave when the process stops.
 const STOP_PATIENCE: Duration = Duration::from_secs(5);
 
+/// How long the node may take to end after it was told to stop: a leader waits 5 s for the next
+/// one, and then the disk ends its writes. A process that is cut off loses nothing.
+const END_PATIENCE: Duration = Duration::from_secs(30);
+
 /// Runs the controller until it is told to stop. `accept_lost_vote` starts it although its
 /// `quorum-state` is gone.
 ///
@@ -150,12 +154,12 @@ async fn serve(
             tracing::info!("stopping as asked");
             // The core may just have ended by itself; `ended` tells why.
             let _ = sender.send(Message::Event(Event::Shutdown));
-            ended.await
+            in_time(ended, END_PATIENCE).await.unwrap_or_else(|| cut_off())
         }
         () = server.listener_ended() => {
             // A controller that nobody can reach must not look alive.
             let _ = sender.send(Message::Event(Event::Shutdown));
-            let _ = ended.await;
+            let _ = in_time(ended, END_PATIENCE).await.unwrap_or_else(|| cut_off());
             return Err("stopped: a listener ended, which is a bug".to_owned());
         }
     };
@@ -208,6 +212,22 @@ async fn stop_signal(
     }
 }
 
+/// What `ended` brings, or nothing when it takes longer than `patience`.
+async fn in_time<T>(ended: impl Future<Output = T>, patience: Duration) -> Option<T> {
+    tokio::time::timeout(patience, ended).await.ok()
+}
+
+/// Ends the process without its threads: one of them hangs, in a disk that does not answer or by a
+/// bug, and whoever stops a node must not wait for that without a bound.
+fn cut_off() -> ! {
+    tracing::error!(
+        "stopped after {} s without the end of what was under way, as by a crash: look at the \
+         disk; the next start goes on from what is on it",
+        END_PATIENCE.as_secs()
+    );
+    std::process::exit(1)
+}
+
 /// Asks the core for a snapshot at every signal, until the core has ended.
 async fn pass_on_snapshot_signal(mut asked: tokio::signal::unix::Signal, core: Sender<Message>) {
     while asked.recv().await.is_some() {
@@ -256,6 +276,14 @@ fn connections_within(files: Option<u64>) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn a_node_that_does_not_end_is_not_waited_for_without_a_bound() {
+        let patience = Duration::from_millis(20);
+        assert_eq!(in_time(std::future::ready(1), patience).await, Some(1));
+        let hangs = std::future::pending::<u8>();
+        assert_eq!(in_time(hangs, patience).await, None);
+    }
 
     #[test]
     fn connections_leave_files_for_the_disk() {
