@@ -177,6 +177,6 @@ mod tests {
         assert_eq!(finding["severity"], "error");
         assert_eq!(finding["key"], "num.partitions");
         assert_eq!(finding["value"], "0");
-        assert_eq!(finding["rule"], "must be at least 1");
+        assert_eq!(finding["rule"], "must be from 1 to 2147483647");
     }
 }

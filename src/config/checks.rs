@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use super::Purpose;
 use super::finding::{Finding, Severity};
 use super::listeners::{self, ProtocolMap, Written};
 use super::model::{Config, HostPort, Role, SecurityProtocol};
@@ -42,14 +43,25 @@ pub(crate) struct Review<'a> {
 }
 
 impl<'a> Review<'a> {
-    /// Runs every check.
-    pub(crate) fn run(values: &'a Values, findings: &'a mut Vec<Finding>) -> Facts {
+    /// Runs every check that has a meaning: which rules hold is said by the roles, and a broker
+    /// does not start here whatever else its file says.
+    pub(crate) fn run(
+        purpose: Purpose,
+        values: &'a Values,
+        findings: &'a mut Vec<Finding>,
+    ) -> Facts {
         let mut review = Self {
             values,
             findings,
             facts: Facts::default(),
         };
         review.roles();
+        if purpose == Purpose::Start
+            && review.has_role(Role::Broker)
+            && !review.has_role(Role::Controller)
+        {
+            return review.facts;
+        }
         review.identity();
         review.quorum();
         if review.endpoints() {
@@ -63,6 +75,7 @@ impl<'a> Review<'a> {
         review.sockets();
         review.logs();
         review.brokers_own();
+        review.sense();
         review.facts.create_topic = policies::create_topic(values.texts(), review.findings);
         review.facts.alter_config = policies::alter_config(values.texts(), review.findings);
         review.advice();
@@ -224,6 +237,9 @@ impl<'a> Review<'a> {
         }
         let before = self.findings.len();
         let written = self.values.list(LISTENERS).unwrap_or_default();
+        if self.strange_name(written) {
+            return false;
+        }
         match listeners::endpoints(written, &self.facts.protocols) {
             Ok(list) => self.facts.listeners = list,
             Err(rule) => self.error(LISTENERS, &rule, "correct the listener or the map"),
@@ -267,17 +283,7 @@ impl<'a> Review<'a> {
         }
         let names = self.names();
         if let Some(absent) = names.iter().find(|name| !self.listens(name)) {
-            let upper = absent.to_uppercase();
-            let case = if upper == *absent {
-                ""
-            } else {
-                ", names are compared in capitals"
-            };
-            self.error(
-                CONTROLLER_NAMES,
-                &format!("has {absent}, which is no listener of listeners{case}"),
-                &format!("add {upper}://host:port to listeners, or correct the name"),
-            );
+            self.absent(absent);
         }
         if self.has_role(Role::Broker) {
             return;
@@ -296,6 +302,36 @@ impl<'a> Review<'a> {
                 "remove it, or add its name to controller.listener.names",
             );
         }
+    }
+
+    fn absent(&mut self, name: &str) {
+        let upper = name.to_uppercase();
+        let case = match upper == name {
+            true => "",
+            false => ", names are compared in capitals",
+        };
+        self.error(
+            CONTROLLER_NAMES,
+            &format!("has {name}, which is no listener of listeners{case}"),
+            &format!("add {upper}://host:port to listeners, or correct the name"),
+        );
+    }
+
+    /// Tells a name of a controller listener that no listener has, where the protocols of listeners
+    /// follow from these names: else only the listener would be told that was meant, which has none
+    /// then.
+    fn strange_name(&mut self, listeners: &[String]) -> bool {
+        if self.values.is_set(PROTOCOL_MAP) || !self.has_role(Role::Controller) {
+            return false;
+        }
+        let named = |name: &str| {
+            let mut all = listeners.iter().filter_map(|it| it.split_once("://"));
+            all.any(|(own, _)| own.eq_ignore_ascii_case(name))
+        };
+        let absent = self.names().iter().find(|name| !named(name));
+        let Some(absent) = absent else { return false };
+        self.absent(absent);
+        true
     }
 
     fn listens(&self, name: &str) -> bool {

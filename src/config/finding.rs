@@ -8,7 +8,8 @@ pub enum Severity {
     /// The process starts. `check-config --strict` fails.
     Warning,
     /// Java's controller would start with it, kraftd refuses: it asks for something that kraftd
-    /// does not do. Ignoring it would be a silent change of behaviour.
+    /// does not do, where ignoring it would be a silent change of behaviour, or for what nobody can
+    /// mean, like a limit that lets nobody connect.
     Unsupported,
     /// Java's controller refuses it too.
     Error,

@@ -4,6 +4,7 @@ use super::checks::{Review, VOTERS, exposed};
 use super::finding::Severity;
 use super::listeners::csv_map;
 use super::model::{Role, SecurityProtocol};
+use super::sense::SHUT;
 use super::topic_defaults;
 use super::voters::is_host;
 
@@ -12,13 +13,6 @@ const OVERRIDES: &str = "max.connections.per.ip.overrides";
 impl Review<'_> {
     pub(crate) fn sockets(&mut self) {
         let values = self.values;
-        if values.number("max.connections") == 0 {
-            self.warn(
-                "max.connections",
-                "lets nobody connect, brokers, controllers and tools neither",
-                "raise it, or remove it",
-            );
-        }
         let queued = values.number("queued.max.request.bytes");
         let frame = values.number("socket.request.max.bytes");
         if queued > 0 && queued < frame {
@@ -209,6 +203,7 @@ impl Review<'_> {
 
     /// `listener.name.<name>.<key>`: limits of one listener, and security of listeners.
     fn listener_prefixes(&mut self) {
+        const FIX: &str = "correct or remove it";
         let mut findings = Vec::new();
         for (key, listener, base) in self.values.prefixed() {
             let known = self
@@ -219,20 +214,23 @@ impl Review<'_> {
             let rule = match base {
                 "max.connections" | "max.connection.creation.rate" if known => {
                     match self.values.limit(listener, base) {
-                        Ok(_) => continue,
-                        Err(rule) => {
-                            findings.push((Severity::Error, key.to_owned(), rule));
-                            continue;
+                        Ok(Some(0)) => {
+                            let (rule, fix) = SHUT;
+                            let rule = rule.to_owned();
+                            findings.push((Severity::Unsupported, key.to_owned(), rule, fix));
                         }
+                        Ok(_) => {}
+                        Err(rule) => findings.push((Severity::Error, key.to_owned(), rule, FIX)),
                     }
+                    continue;
                 }
                 _ if known => "has no effect on a PLAINTEXT listener of kraftd".to_owned(),
                 _ => format!("there is no listener {listener:?}, and names are in small letters"),
             };
-            findings.push((Severity::Warning, key.to_owned(), rule));
+            findings.push((Severity::Warning, key.to_owned(), rule, FIX));
         }
-        for (severity, key, rule) in findings {
-            self.find(severity, &key, &rule, "correct or remove it");
+        for (severity, key, rule, fix) in findings {
+            self.find(severity, &key, &rule, fix);
         }
     }
 }

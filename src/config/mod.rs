@@ -6,8 +6,8 @@
 //! warned of once and never fatal, because one file is often shared by both roles.
 //!
 //! The way of a file: `properties` gives pairs, `pairs` merges the overrides, `providers`
-//! replaces `${...}`, `values` parses each key by the table in [`keys`], `checks` and `limits` look
-//! at several keys together, `build` fills the [`Config`].
+//! replaces `${...}`, `values` parses each key by the table in [`keys`], `checks`, `limits` and
+//! `sense` look at several keys together, `build` fills the [`Config`].
 
 mod authorizer;
 mod build;
@@ -21,6 +21,7 @@ mod pairs;
 mod policies;
 mod properties;
 mod providers;
+mod sense;
 mod topic_defaults;
 mod value;
 mod values;
@@ -35,6 +36,7 @@ pub use model::{
 };
 
 pub(crate) use limits::overrides as per_ip_overrides;
+pub(crate) use sense::shuts_out;
 
 use properties::Charset;
 use providers::Environment;
@@ -109,7 +111,7 @@ fn assemble(
     findings.extend(providers::resolve(&mut pairs, environment));
     let values = values::Values::read(&pairs, &mut findings);
     values.review(&pairs, &mut findings);
-    let facts = checks::Review::run(&values, &mut findings);
+    let facts = checks::Review::run(purpose, &values, &mut findings);
     if purpose == Purpose::Storage {
         for finding in &mut findings {
             if finding.severity == Severity::Unsupported {

@@ -3,9 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::finding::{Finding, Severity};
-use super::keys::{self, Kind};
+use super::keys::{self, Kind, Rule};
+use super::{topic_defaults, value};
 use crate::types::config_keys;
-use crate::types::pattern::whole;
+use crate::types::pattern::{can_name_topics, whole};
 use crate::types::policy::{AlterConfigRules, CreateTopicRules, Range};
 
 const PARTITIONS_MAX: &str = "kraftd.create.topic.policy.max.partitions";
@@ -89,7 +90,7 @@ impl Reader<'_> {
         for key in rules.ranges.keys() {
             let name = format!("{RANGE}{key}");
             match is_number(&rules.resources, key) {
-                Some(true) => {}
+                Some(true) => self.meets_a_value(&name, key, rules),
                 Some(false) => {
                     self.error(
                         &name,
@@ -108,6 +109,31 @@ impl Reader<'_> {
                     "remove it, or allow the key",
                 );
             }
+        }
+    }
+
+    /// A range beside all values that its key can have would let nobody set it.
+    fn meets_a_value(&mut self, name: &str, key: &str, rules: &AlterConfigRules) {
+        let Some(range) = rules.ranges.get(key) else {
+            return;
+        };
+        let mut known = Vec::new();
+        for resource in &rules.resources {
+            if is_number(&BTreeSet::from([*resource]), key) != Some(true) {
+                continue;
+            }
+            // Of values that are not known any may be meant.
+            let Some(values) = values_of(*resource, key) else {
+                return;
+            };
+            known.push(values);
+        }
+        if known.iter().any(|(least, most)| range.meets(*least, *most)) {
+            return;
+        }
+        if let Some((least, most)) = known.first() {
+            let rule = format!("has no value that {key} can have, which is from {least} to {most}");
+            self.error(name, &rule);
         }
     }
 
@@ -173,6 +199,28 @@ fn is_brokers_number(key: &str) -> Option<bool> {
     number(key).or_else(of_listener)
 }
 
+/// Which numbers a key takes, as far as the keys of a server's file say it: a topic's key has the
+/// values of the one that it falls back to.
+fn values_of(resource: i8, key: &str) -> Option<(f64, f64)> {
+    let server = match resource {
+        config_keys::BROKER => key,
+        config_keys::TOPIC => {
+            let mut same = topic_defaults::SAME.iter();
+            same.find(|(topic, _)| *topic == key)?.1
+        }
+        _ => return None,
+    };
+    let server = keys::find(server)?;
+    if let Rule::BetweenDoubles(least, most) = server.rule {
+        return Some((least, most));
+    }
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "a range of a policy has the same precision"
+    )]
+    value::numbers(server).map(|(least, most)| (least as f64, most as f64))
+}
+
 /// Reads the rules of a policy about new topics; what is wrong with them becomes a finding.
 pub(crate) fn create_topic(
     texts: &BTreeMap<String, String>,
@@ -198,11 +246,16 @@ pub(crate) fn create_topic(
     let pattern = rules.name_pattern.as_deref();
     if pattern.is_some_and(|pattern| pattern.trim().is_empty()) {
         reader.error(NAME_PATTERN, "must not be empty, no topic has such a name");
-    }
-    if let Some(pattern) = pattern
-        && let Err(rule) = whole(pattern)
-    {
-        reader.error(NAME_PATTERN, &rule);
+    } else if let Some(pattern) = pattern {
+        match whole(pattern) {
+            Err(rule) => reader.error(NAME_PATTERN, &rule),
+            Ok(_) if !can_name_topics(pattern) => {
+                let rule =
+                    "matches no name that a topic can have: 1 to 249 letters, digits and ._-";
+                reader.error(NAME_PATTERN, rule);
+            }
+            Ok(_) => {}
+        }
     }
     rules
 }
@@ -242,6 +295,23 @@ pub(crate) fn alter_config(
             }
             Err(rule) => reader.error(name, &rule),
         }
+    }
+    let has_range = texts.keys().any(|name| name.starts_with(RANGE));
+    let lists = [ALLOWED_KEYS, DENIED_KEYS];
+    if texts.contains_key(RESOURCES)
+        && !has_range
+        && !lists.iter().any(|key| texts.contains_key(*key))
+    {
+        let rule = format!(
+            "has no rule to be about: neither {ALLOWED_KEYS} nor {DENIED_KEYS} nor a {RANGE}KEY is \
+             set"
+        );
+        reader.find(
+            Severity::Error,
+            RESOURCES,
+            &rule,
+            "set one of them, or remove it",
+        );
     }
     reader.review_keys(&rules);
     rules

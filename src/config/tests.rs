@@ -194,7 +194,7 @@ fn kraftd_makes_of_a_file_what_java_makes_of_it() {
     assert!(compared > 50);
 }
 
-fn load_lines(lines: &[&str]) -> Result<Loaded, Vec<Finding>> {
+pub(super) fn load_lines(lines: &[&str]) -> Result<Loaded, Vec<Finding>> {
     let (base, _) = cases();
     let case = Case {
         lines: lines.iter().map(|line| (*line).to_owned()).collect(),
@@ -203,7 +203,7 @@ fn load_lines(lines: &[&str]) -> Result<Loaded, Vec<Finding>> {
     case.load(&base, Purpose::Start)
 }
 
-fn texts(findings: &[Finding]) -> String {
+pub(super) fn texts(findings: &[Finding]) -> String {
     let lines: Vec<_> = findings.iter().map(ToString::to_string).collect();
     lines.join("\n")
 }
@@ -220,7 +220,7 @@ fn every_finding_of_a_file_is_told_at_once() {
     .unwrap_err();
     let text = texts(&findings);
     for part in [
-        "num.partitions=0: must be at least 1; correct it, or remove it for the default 1",
+        "num.partitions=0: must be from 1 to 2147483647; correct it, or remove it for the default",
         "delete.topic.enable=maybe: must be true or false; correct it",
         "authorizer.class.name=x: authorizers are Java plugins, kraftd has only the one of Kafka",
         "controller.quorum.voters=2@localhost:9093: must have this controller's node.id 1; \
@@ -313,6 +313,26 @@ fn two_voters_are_said_to_tolerate_no_failure() {
     assert!(text.contains("2 voters tolerate 0 failures"), "{text}");
 }
 
+/// The first sentence has to be about what is to be changed: what follows from it is not told.
+#[test]
+fn a_cause_is_told_without_what_follows_from_it() {
+    for (lines, start) in [
+        (
+            &["controller.listener.names=X"][..],
+            "controller.listener.names=X: has X, which is no listener of listeners;",
+        ),
+        (
+            &["process.roles=broker"],
+            "process.roles=broker: kraftd runs only",
+        ),
+    ] {
+        let found = load_lines(lines).unwrap_err();
+        let refusing: Vec<_> = found.into_iter().filter(Finding::refuses).collect();
+        assert_eq!(refusing.len(), 1, "{refusing:#?}");
+        assert!(texts(&refusing).starts_with(start), "{refusing:#?}");
+    }
+}
+
 #[test]
 fn limits_of_one_listener_are_its_own() {
     let loaded = load_lines(&[
@@ -325,7 +345,7 @@ fn limits_of_one_listener_are_its_own() {
     assert_eq!(config.sockets.connections_max, 2_147_483_647);
     assert_eq!(config.sockets.connection_rate_max, 9);
     let findings = load_lines(&["listener.name.controller.max.connections=-5"]).unwrap_err();
-    assert!(texts(&findings).contains("max.connections=-5: must be at least 0"));
+    assert!(texts(&findings).contains("max.connections=-5: must be from 0 to 2147483647"));
     let warnings = load_lines(&["listener.name.CONTROLLER.max.connections=5"])
         .unwrap()
         .warnings;
@@ -452,6 +472,23 @@ fn policies_that_cannot_be_meant_are_refused() {
             vec![format!("{alter}.range.cleanup.policy=1..2")],
             "cleanup.policy, whose values are no numbers",
         ),
+        (
+            vec![format!("{create}.name.pattern=^orders .*$")],
+            "matches no name that a topic can have",
+        ),
+        (
+            vec![format!("{alter}.range.min.insync.replicas=-5..0")],
+            "has no value that min.insync.replicas can have, which is from 1 to",
+        ),
+        (
+            vec![format!("{alter}.range.min.cleanable.dirty.ratio=2..")],
+            "has no value that min.cleanable.dirty.ratio can have, which is from 0 to 1",
+        ),
+        (
+            vec![format!("{alter}.range.num.io.threads=..0"), brokers.clone()],
+            "has no value that num.io.threads can have",
+        ),
+        (vec![brokers.clone()], "has no rule to be about"),
         (
             vec![format!("{alter}.range.listeners=1..2"), brokers.clone()],
             "listeners, whose values are no numbers",

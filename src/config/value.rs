@@ -26,7 +26,10 @@ pub(crate) struct Parsed {
 pub(crate) fn parse(key: &Key, text: &str) -> Result<Parsed, String> {
     // What Java's String.trim cuts: every character up to the blank.
     let text = text.trim_matches(|c| c <= ' ');
-    let mut value = typed(key.kind, text)?;
+    let mut value = typed(key.kind, text).map_err(|rule| match numbers(key) {
+        Some((least, most)) if is_whole(text) => format!("must be from {least} to {most}"),
+        _ => rule,
+    })?;
     let mut duplicates = false;
     if let (Value::List(entries), Rule::List { .. }) = (&mut value, key.rule) {
         let before = entries.len();
@@ -38,8 +41,35 @@ pub(crate) fn parse(key: &Key, text: &str) -> Result<Parsed, String> {
         });
         duplicates = entries.len() < before;
     }
-    obey(key.rule, &value)?;
+    obey(key.rule, &value).map_err(|rule| match (numbers(key), key.kind) {
+        // A range that its type ends is told as what it is, whichever end was passed.
+        (Some((least, most)), Kind::Short | Kind::Int) => format!("must be from {least} to {most}"),
+        _ => rule,
+    })?;
     Ok(Parsed { value, duplicates })
+}
+
+/// Which whole numbers a key takes, both ends included: its rule's within its type's. `None` for a
+/// key without numbers, or with a rule that is more than a range.
+pub(crate) fn numbers(key: &Key) -> Option<(i64, i64)> {
+    let (least, most) = match key.kind {
+        Kind::Short => (i16::MIN.into(), i16::MAX.into()),
+        Kind::Int => (i32::MIN.into(), i32::MAX.into()),
+        Kind::Long => (i64::MIN, i64::MAX),
+        _ => return None,
+    };
+    match key.rule {
+        Rule::Any => Some((least, most)),
+        Rule::AtLeast(own) => Some((own.max(least), most)),
+        Rule::Between(own, end) => Some((own.max(least), end.min(most))),
+        _ => None,
+    }
+}
+
+/// Whether a text is a whole number, be it too large for every type.
+fn is_whole(text: &str) -> bool {
+    let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
+    !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 /// The value of a key that nothing sets. `Null` for one that is required.
@@ -188,12 +218,18 @@ mod tests {
     #[test]
     fn numbers_are_trimmed_and_keep_their_range() {
         assert_eq!(value("node.id", " +7\t"), Ok(Value::Number(7)));
-        assert_eq!(value("node.id", "-1"), Err("must be at least 0".to_owned()));
-        let large = value("node.id", "2147483648").unwrap_err();
-        assert_eq!(
-            large,
-            "must be from -2147483648 to 2147483647, as a 32-bit number"
-        );
+        for outside in [
+            "-1",
+            "-5",
+            "2147483648",
+            "99999999999",
+            "99999999999999999999",
+        ] {
+            let rule = value("node.id", outside).unwrap_err();
+            assert_eq!(rule, "must be from 0 to 2147483647", "{outside}");
+        }
+        let low = value("metadata.log.max.snapshot.interval.ms", "-1").unwrap_err();
+        assert_eq!(low, "must be at least 0");
         for text in ["", "1.0", "1_000", "0x1", "1s"] {
             assert!(
                 value("node.id", text).unwrap_err().contains("whole number"),

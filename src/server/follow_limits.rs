@@ -2,6 +2,7 @@
 //! configurations of this node and of all nodes, which stand above the file.
 
 use std::collections::{BTreeSet, HashMap};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -33,6 +34,8 @@ pub(super) struct Followed {
     shared: Arc<Shared<Dispatch>>,
     listeners: Vec<OwnLimits>,
     sockets: config::Sockets,
+    /// Where connections can come from, when that is this machine only; none is everywhere.
+    only_from: Vec<IpAddr>,
 }
 
 /// The limits of one listener.
@@ -92,6 +95,7 @@ fn values(
     node: NodeId,
     sockets: &config::Sockets,
     listeners: &[(&str, (u32, u32))],
+    only_from: &[IpAddr],
 ) -> Values {
     let dynamic = Dynamic {
         image,
@@ -108,10 +112,10 @@ fn values(
     let mut overrides: Vec<(String, u32)> = set.next().unwrap_or_else(file);
     drop(set);
     let mut per_ip_max = dynamic.limit(PER_IP, sockets.connections_per_ip_max);
-    let shut = per_ip_max == 0 && shut_out(&overrides);
+    let shut = config::shuts_out(per_ip_max, &overrides, only_from);
     if shut {
-        // Nobody could connect, not even to take it back. Java does not apply it either unless
-        // there are overrides, if only of 0.
+        // Nobody could connect, not even to take it back. Java does not apply a limit of 0 without
+        // overrides either; with any it does.
         per_ip_max = sockets.connections_per_ip_max;
         overrides = file();
     }
@@ -127,11 +131,6 @@ fn values(
         overrides,
         shut,
     }
-}
-
-/// True when all of these are let in with no connection.
-fn shut_out(overrides: &[(String, u32)]) -> bool {
-    overrides.iter().all(|(_, max)| *max == 0)
 }
 
 /// As an operator writes it.
@@ -190,13 +189,35 @@ fn complaints(image: &Image, settings: &Settings, values: &Values) -> Vec<String
         };
         match config::per_ip_overrides(text) {
             Err(why) => tell(OVERRIDES, text, &format!("it {why}"), &counting),
-            Ok(set) if values.shut && shut_out(&set) => {
+            Ok(_) if values.shut => {
                 tell(OVERRIDES, text, NOBODY_CONNECTS, &counting);
             }
             Ok(_) => {}
         }
     }
     all
+}
+
+/// A sentence for each limit of this node that is one of a listener which it does not have. What is
+/// set for all nodes may be for the listeners of brokers.
+fn of_no_listener(image: &Image, node: NodeId, prefixes: &[&str]) -> Vec<String> {
+    let map = image.config(&ConfigResource::broker(node));
+    let set = map.into_iter().flat_map(|map| map.iter());
+    let sentence = |(key, value): (&str, &str)| {
+        let (listener, base) = key.strip_prefix("listener.name.")?.split_once('.')?;
+        let is_own = prefixes.iter().any(|own| key.starts_with(own));
+        (matches!(base, MAX | RATE) && !is_own).then(|| {
+            format!(
+                "{}={} of node {node} is stored and has no effect: this node has no listener '{}', \
+                 and names are in small letters; set it for one of its listeners, or delete it \
+                 with kafka-configs",
+                cut(key),
+                cut(value),
+                cut(listener),
+            )
+        })
+    };
+    set.filter_map(sentence).collect()
 }
 
 /// On one line, and not longer than a line.
@@ -247,6 +268,13 @@ impl Seen {
     }
 }
 
+fn own_address(ip: IpAddr) -> IpAddr {
+    match ip {
+        IpAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
+    }
+}
+
 impl Followed {
     pub(super) fn new(
         shared: &Arc<Shared<Dispatch>>,
@@ -259,10 +287,17 @@ impl Followed {
             rate: Arc::clone(&bound.rate),
             initial: bound.initial,
         };
+        let ips = bound.iter().map(|bound| bound.address.ip().to_canonical());
+        let only_from: Vec<IpAddr> = match ips.clone().all(|ip| ip.is_loopback()) {
+            // Connections to any other address of that network come from this one, too.
+            true => ips.map(own_address).collect(),
+            false => Vec::new(),
+        };
         Self {
             shared: Arc::clone(shared),
             listeners: bound.iter().map(own).collect(),
             sockets: sockets.clone(),
+            only_from,
         }
     }
 
@@ -272,12 +307,20 @@ impl Followed {
             .map(|own| (own.prefix.as_str(), own.initial))
             .collect();
         let node = self.shared.service.settings.node_id;
-        values(image, node, &self.sockets, &listeners)
+        values(image, node, &self.sockets, &listeners, &self.only_from)
     }
 
     /// A sentence for each configuration that nothing comes of.
     fn complaints(&self, image: &Image, values: &Values) -> Vec<String> {
-        complaints(image, &self.shared.service.settings, values)
+        let settings = &self.shared.service.settings;
+        let prefixes: Vec<&str> = self
+            .listeners
+            .iter()
+            .map(|own| own.prefix.as_str())
+            .collect();
+        let mut all = complaints(image, settings, values);
+        all.extend(of_no_listener(image, settings.node_id, &prefixes));
+        all
     }
 
     /// Applies what changes, until `stop` becomes true.
@@ -342,186 +385,4 @@ impl Followed {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::super::listener::tests::sockets;
-    use super::*;
-    use crate::image::configs;
-    use crate::records::{ConfigRecord, Record};
-    use crate::types::Offset;
-
-    fn set(image: &mut Image, node: &str, key: &str, value: Option<&str>) {
-        let record = ConfigRecord {
-            resource_type: configs::BROKER,
-            resource_name: node.into(),
-            name: key.into(),
-            value: value.map(str::to_owned),
-            ..ConfigRecord::default()
-        };
-        image.replay(&Record::Config(record), Offset(0)).unwrap();
-    }
-
-    #[test]
-    fn a_dynamic_limit_that_would_let_nobody_in_is_not_applied_and_is_told() {
-        let mut image = Image::empty();
-        let file = sockets();
-        let own = "listener.name.controller.";
-        let settings = Settings::default();
-        let node = settings.node_id;
-        let holds = |image: &Image| values(image, node, &file, &[(own, (5, 6))]);
-        let without = holds(&image);
-        for (name, keys) in [
-            ("", vec![MAX.to_owned(), RATE.to_owned()]),
-            ("", vec![format!("{own}{MAX}"), format!("{own}{RATE}")]),
-            (&node.to_string(), vec![MAX.to_owned(), PER_IP.to_owned()]),
-        ] {
-            for key in &keys {
-                set(&mut image, name, key, Some("0"));
-            }
-            let found = holds(&image);
-            let shut = Values {
-                shut: found.shut,
-                ..without.clone()
-            };
-            assert_eq!(found, shut, "{keys:?}");
-            let told = complaints(&image, &settings, &found);
-            assert_eq!(told.len(), keys.len(), "{told:?}");
-            for key in &keys {
-                let start = format!("{key}=0 of ");
-                let sentence = told.iter().find(|it| it.starts_with(&start)).unwrap();
-                assert!(sentence.contains("nobody could connect"), "{sentence}");
-                set(&mut image, name, key, None);
-            }
-        }
-        // One address may be shut out, all may not.
-        set(&mut image, "", PER_IP, Some("0"));
-        set(&mut image, "", OVERRIDES, Some("10.0.0.1:0"));
-        let found = holds(&image);
-        let file_counts = Values {
-            shut: true,
-            ..without
-        };
-        assert_eq!(found, file_counts);
-        assert_eq!(complaints(&image, &settings, &found).len(), 2);
-        set(&mut image, "", OVERRIDES, Some("10.0.0.1:1"));
-        assert_eq!(holds(&image).per_ip_max, 0);
-    }
-
-    #[test]
-    fn overrides_are_told_as_they_are_written_and_each_value_once() {
-        let mut image = Image::empty();
-        let (mut file, settings) = (sockets(), Settings::default());
-        let node = settings.node_id;
-        let told = |image: &Image, file: &config::Sockets| {
-            let found = values(image, node, file, &[]);
-            let told = complaints(image, &settings, &found);
-            let short = told.iter().map(|it| {
-                let (value, rest) = it.split_once(" is stored and has no effect: ").unwrap();
-                let (_, counts) = rest.split_once("; ").unwrap();
-                let (counts, _) = counts.split_once(" counts in its place").unwrap();
-                (value.to_owned(), counts.to_owned())
-            });
-            short.collect::<Vec<_>>()
-        };
-        let of = |node: bool, key: &str, value: &str| match node {
-            true => format!("{key}={value} of node {}", settings.node_id),
-            false => format!("{key}={value} of all nodes"),
-        };
-        set(&mut image, "", OVERRIDES, Some("nobody"));
-        let unreadable = |counts: &str| (of(false, OVERRIDES, "nobody"), counts.to_owned());
-        assert_eq!(told(&image, &file), [unreadable("nothing")]);
-        let hosts = [("10.0.0.1", 0), ("10.0.0.2", 0)];
-        let hosts = hosts.map(|(host, max)| (host.to_owned(), max));
-        file.connections_per_ip_overrides.extend(hosts);
-        let written = "10.0.0.1:0,10.0.0.2:0";
-        assert_eq!(told(&image, &file), [unreadable(written)]);
-
-        // No address could connect, and one of the values cannot be read besides.
-        set(&mut image, "", PER_IP, Some("0"));
-        set(&mut image, &node.to_string(), PER_IP, Some("abc"));
-        let max = file.connections_per_ip_max.to_string();
-        let expected = [
-            (of(true, PER_IP, "abc"), max.clone()),
-            (of(false, PER_IP, "0"), max),
-            unreadable(written),
-        ];
-        assert_eq!(told(&image, &file), expected);
-    }
-
-    #[test]
-    fn a_dynamic_value_that_nothing_comes_of_is_told_once_on_one_line() {
-        let mut image = Image::empty();
-        let (file, settings) = (sockets(), Settings::default());
-        let node = settings.node_id;
-        let mut seen = Seen::default();
-        let news = |image: &Image, seen: &mut Seen| {
-            let found = values(image, node, &file, &[]);
-            let changes = seen.changes(image, node);
-            let sentences = complaints(image, &settings, &found);
-            if changes {
-                seen.news(sentences)
-            } else {
-                Default::default()
-            }
-        };
-        assert_eq!(news(&image, &mut seen), (Vec::new(), 0));
-        set(&mut image, "", MAX, Some("a\nbc"));
-        let (told, _) = news(&image, &mut seen);
-        assert_eq!(told.len(), 1);
-        let start = "max.connections=a\\nbc of all nodes is stored and has no effect: ";
-        assert!(told[0].starts_with(start), "{told:?}");
-        let end = "; 2147483647 counts in its place; set another value, or delete it with \
-                   kafka-configs";
-        assert!(told[0].ends_with(end), "{told:?}");
-        set(&mut image, "", OVERRIDES, Some("nobody"));
-        assert_eq!(news(&image, &mut seen).0.len(), 1, "the new one only");
-        assert_eq!(news(&image, &mut seen), (Vec::new(), 0));
-        for listener in 0..TOLD_MAX + 5 {
-            let key = format!("listener.name.x{listener}.{MAX}");
-            set(&mut image, "", &key, Some(&"9".repeat(1_000)));
-        }
-        let (told, more) = news(&image, &mut seen);
-        assert_eq!((told.len(), more), (TOLD_MAX, 5));
-        assert!(told.iter().all(|it| it.len() < 600), "{told:?}");
-    }
-
-    #[test]
-    fn limits_of_this_node_stand_above_those_of_all_and_those_above_the_file() {
-        let mut image = Image::empty();
-        let mut file = sockets();
-        file.connections_max = 7;
-        let holds = |image: &Image| {
-            let listeners = [("listener.name.controller.", (5, 6))];
-            values(image, NodeId(3), &file, &listeners)
-        };
-        assert_eq!(holds(&image).connections_max, 7);
-        set(&mut image, "", MAX, Some("100"));
-        assert_eq!(holds(&image).connections_max, 100);
-        set(&mut image, "3", MAX, Some("50"));
-        set(&mut image, "4", MAX, Some("1"));
-        assert_eq!(holds(&image).connections_max, 50);
-        for wrong in ["-1", "many", ""] {
-            set(&mut image, "3", MAX, Some(wrong));
-            assert_eq!(holds(&image).connections_max, 100, "{wrong}");
-        }
-        set(&mut image, "3", MAX, None);
-        set(&mut image, "", MAX, None);
-        assert_eq!(holds(&image).connections_max, 7);
-
-        set(&mut image, "", RATE, Some("9"));
-        set(
-            &mut image,
-            "",
-            "listener.name.controller.max.connections",
-            Some("2"),
-        );
-        let found = holds(&image);
-        assert_eq!((found.rate_max, found.listeners), (9, vec![(2, 6)]));
-
-        set(&mut image, "", PER_IP, Some("0"));
-        assert_eq!(holds(&image).per_ip_max, file.connections_per_ip_max);
-        set(&mut image, "", OVERRIDES, Some("127.0.0.1:4"));
-        let found = holds(&image);
-        let overrides = vec![("127.0.0.1".to_owned(), 4)];
-        assert_eq!((found.per_ip_max, found.overrides), (0, overrides));
-    }
-}
+mod tests;

@@ -70,6 +70,12 @@ impl Range {
         })
     }
 
+    /// Whether a number of this range is one of `least` to `most`, both included.
+    #[must_use]
+    pub fn meets(&self, least: f64, most: f64) -> bool {
+        self.min.is_none_or(|min| min <= most) && self.max.is_none_or(|max| max >= least)
+    }
+
     /// Whether a value is a number in this range.
     #[must_use]
     pub fn allows(&self, value: &str) -> bool {
