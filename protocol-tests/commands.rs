@@ -240,7 +240,7 @@ fn what_is_said_of_a_directory_is_not_said_of_the_file_that_was_named() {
 fn usage_that_is_nearly_right_is_answered_with_what_is_right() {
     let source = fixtures().join("4.4.0/lived/dynamic-stopped");
     let source = source.to_str().unwrap();
-    let cases: [(&[&str], i32, &str); 11] = [
+    let cases: [(&[&str], i32, &str); 13] = [
         (&["state", source, "--at", "-5"], 2, "offsets begin at 0"),
         (&["diff", source, "--from", "-5"], 2, "offsets begin at 0"),
         (
@@ -261,6 +261,16 @@ fn usage_that_is_nearly_right_is_answered_with_what_is_right() {
         (&["dump", source, "--type", "zzz"], 2, "there are "),
         (&["stat", "x"], 2, "did you mean the command 'state'?"),
         (&["stat"], 1, "did you mean the command 'state'?"),
+        (
+            &["frobnicate", "f"],
+            2,
+            "'frobnicate' is neither a command nor a file",
+        ),
+        (
+            &["frobnicate"],
+            1,
+            "'frobnicate' is neither a command nor a file",
+        ),
         (&["diff", source], 2, "kraftd diff SOURCE --from"),
         (
             &["state", source, "--at", "9999"],

@@ -321,6 +321,50 @@ mod tests {
         assert_eq!(text.lines().count(), 4, "{text}");
     }
 
+    /// The sentences of faults say what helps, as they must where a start is refused.
+    #[test]
+    fn what_helps_is_said_once_for_a_file_that_cannot_be_used() {
+        for (name, bytes, help) in [
+            (
+                "quorum-state",
+                &b"{"[..],
+                "start once with --accept-lost-vote",
+            ),
+            (
+                "quorum-state",
+                b"{\"data_version\":99}",
+                "tart the release that wrote it",
+            ),
+            ("kraftd-commit", &[0; 1024], "delete th"),
+            (
+                "partition.metadata",
+                b"version: 0",
+                "delete it, it is written anew",
+            ),
+        ] {
+            let dir = tempfile::tempdir().unwrap();
+            let from = Path::new(env!("CARGO_MANIFEST_DIR")).join(FIXTURE);
+            for entry in std::fs::read_dir(from).unwrap() {
+                let path = entry.unwrap().path();
+                std::fs::copy(&path, dir.path().join(path.file_name().unwrap())).unwrap();
+            }
+            std::fs::write(dir.path().join(name), bytes).unwrap();
+            let mut out = Vec::new();
+            let code = fsck(dir.path(), false, &mut |_, _| (), &mut out).unwrap();
+            let text = String::from_utf8(out).unwrap();
+            assert_eq!(code, FOUND, "{text}");
+            let about = |line: &&str| line.starts_with("wrong ") && line.contains(name);
+            let line = text.lines().find(about).unwrap();
+            let many = |words: &str| line.to_lowercase().matches(words).count();
+            assert!(line.contains(help), "{line}");
+            assert_eq!(
+                many("delete"),
+                usize::from(help != "tart the release that wrote it")
+            );
+            assert!(many("restore") <= 1, "{line}");
+        }
+    }
+
     #[test]
     fn json_has_the_verdict_and_every_part_of_a_finding() {
         let (code, text) = run(true, |bytes| bytes[250] ^= 1);

@@ -199,8 +199,9 @@ const STORAGE_COMMANDS: [&str; 5] = [
     "feature-dependencies",
 ];
 
-/// The command that a word was meant for: the word is none, and no file either.
-fn near_command(word: &str) -> Option<String> {
+/// What is said of a word that is no command and no file: the command that it was meant for, or
+/// that there is none.
+fn no_command(word: &str) -> Option<String> {
     let all = Cli::command();
     let names = all
         .get_subcommands()
@@ -214,7 +215,13 @@ fn near_command(word: &str) -> Option<String> {
         let is_other = !name.starts_with(word);
         Some((distance(&name, word, 2)?, is_other, name))
     });
-    near.min().map(|(_, _, name)| name)
+    Some(match near.min() {
+        Some((_, _, name)) => format!("did you mean the command '{name}'?"),
+        None => {
+            let word = crate::types::OneLine(word);
+            format!("'{word}' is neither a command nor a file; `kraftd help` lists the commands")
+        }
+    })
 }
 
 /// Prints help, or what is wrong with the command line.
@@ -222,12 +229,9 @@ fn usage(error: &clap::Error) -> ExitCode {
     // A closed stdout or stderr leaves nobody to tell.
     let _ = error.print();
     let first = std::env::args().nth(1);
-    if let Some(near) = first
-        .as_deref()
-        .filter(|_| error.use_stderr())
-        .and_then(near_command)
-    {
-        report::note(&format!("did you mean the command '{near}'?"));
+    let said = first.as_deref().filter(|_| error.use_stderr());
+    if let Some(sentence) = said.and_then(no_command) {
+        report::note(&sentence);
     }
     let storage = std::env::args()
         .nth(1)

@@ -20,8 +20,8 @@ pub(super) fn run(args: &StartArgs) -> ExitCode {
             for finding in findings.iter().filter(|finding| finding.refuses()) {
                 super::refuse(&finding.to_string());
             }
-            if let Some(near) = file.to_str().and_then(super::near_command) {
-                super::report::note(&format!("did you mean the command '{near}'?"));
+            if let Some(sentence) = file.to_str().and_then(super::no_command) {
+                super::report::note(&sentence);
             }
             return ExitCode::FAILURE;
         }

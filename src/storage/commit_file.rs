@@ -65,10 +65,17 @@ pub(crate) fn good_slots(path: &Path) -> Result<usize> {
 /// one slot, and the file is made under another name.
 pub(crate) fn unreadable(path: &Path) -> String {
     format!(
+        "{} Run `kraftd fsck` on the directory; if it finds nothing else, delete this file, and \
+         the next start writes a new one.",
+        damage(path)
+    )
+}
+
+/// What is wrong with a file that cannot be read, without what helps.
+pub(crate) fn damage(path: &Path) -> String {
+    format!(
         "{} is damaged: neither of its two slots has a good checksum, so it is not known any more \
-         what is committed, and records that were lost would go unnoticed. Run `kraftd fsck` on \
-         the directory; if it finds nothing else, delete this file, and the next start writes a \
-         new one.",
+         what is committed, and records that were lost would go unnoticed.",
         path.display()
     )
 }

@@ -117,7 +117,11 @@ pub(crate) fn check(options: &DirectoryOptions) -> Result<Checked> {
     let mut found = Vec::new();
     let mut unformatted = Vec::new();
     for dir in all_dirs(options) {
-        match MetaProperties::read(&dir.join(META_PROPERTIES_FILE)) {
+        let key = match options.log_dirs.iter().any(|own| own == dir) {
+            true => "log.dirs (or log.dir)",
+            false => "metadata.log.dir",
+        };
+        match MetaProperties::of_directory(dir, key) {
             Ok(Some(meta)) => found.push((dir.to_path_buf(), meta)),
             Ok(None) => unformatted.push(dir),
             Err(fault) if dir == options.metadata_log_dir => return Err(fault),
@@ -403,6 +407,25 @@ mod tests {
             "--no-initial-controllers",
         ];
         refused(&options(&[root.path()]), FaultKind::NotFormatted, &words);
+    }
+
+    #[test]
+    fn a_file_under_the_name_of_the_directory_is_refused_with_its_key_and_what_helps() {
+        let root = tempfile::tempdir().unwrap();
+        let file = root.path().join("file");
+        fs::write(&file, b"").unwrap();
+        let fault = open(&options(&[&file]), |_| ()).expect_err("must be refused");
+        assert_eq!(fault.kind, FaultKind::Identity, "{fault}");
+        for word in ["log.dirs (or log.dir) names ", "/file", "kraftd format"] {
+            assert!(fault.sentence.contains(word), "{fault}");
+        }
+        let mut other = options(&[root.path()]);
+        other.metadata_log_dir.clone_from(&file);
+        let fault = open(&other, |_| ()).expect_err("must be refused");
+        assert!(
+            fault.sentence.starts_with("metadata.log.dir names "),
+            "{fault}"
+        );
     }
 
     #[test]

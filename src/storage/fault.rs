@@ -46,8 +46,35 @@ impl StorageFault {
 
     /// The operating system's refusal to `action` (an infinitive) the file at `path`.
     pub(crate) fn io(action: &str, path: &Path, error: &io::Error) -> Self {
-        let sentence = format!("Failed to {action} {}: {error}.", path.display());
+        let cure = cure(error.kind());
+        let sentence = format!("Failed to {action} {}: {error}; {cure}.", path.display());
         Self::new(FaultKind::Io, path, sentence)
+    }
+
+    /// What helps, as the sentence says it: its end. `None` where no part of it is that.
+    pub(crate) fn help(&self) -> Option<&str> {
+        let path = self.path.display().to_string();
+        let said = self.sentence.split_once(&path);
+        let said = said.map_or(self.sentence.as_str(), |(_, said)| said);
+        let help = match self.kind {
+            FaultKind::Identity | FaultKind::Unsupported => said.split_once(": "),
+            _ => said.rsplit_once("; "),
+        };
+        help.map(|(_, help)| help)
+    }
+}
+
+/// What an operator does about a refusal of the operating system.
+const fn cure(kind: io::ErrorKind) -> &'static str {
+    use io::ErrorKind as Kind;
+    match kind {
+        Kind::PermissionDenied => "give the user of this process the right to do that",
+        Kind::ReadOnlyFilesystem => "mount the file system so that it can be written",
+        Kind::StorageFull | Kind::QuotaExceeded => "make room on that disk",
+        Kind::NotADirectory | Kind::IsADirectory | Kind::NotFound => {
+            "correct the path, or put back what was there"
+        }
+        _ => "look at the disk and at the log of the operating system",
     }
 }
 
@@ -76,5 +103,24 @@ impl<T> IoContext<T> for io::Result<T> {
 impl<T> IoContext<T> for std::result::Result<T, rustix::io::Errno> {
     fn context(self, action: &str, path: &Path) -> Result<T> {
         self.map_err(|error| StorageFault::io(action, path, &error.into()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_of_the_operating_system_says_what_helps() {
+        for (kind, words) in [
+            (io::ErrorKind::PermissionDenied, "the right to do that."),
+            (io::ErrorKind::StorageFull, "make room on that disk."),
+            (io::ErrorKind::Other, "of the operating system."),
+        ] {
+            let fault = StorageFault::io("read", Path::new("/d/x: y; z"), &kind.into());
+            assert!(fault.sentence.starts_with("Failed to read /d/x: y; z: "));
+            assert!(fault.sentence.ends_with(words), "{fault}");
+            assert!(fault.help().unwrap().ends_with(words), "{fault}");
+        }
     }
 }

@@ -309,7 +309,8 @@ impl Log {
     /// The fault of a command that does not fit the log: a bug, not the disk's doing.
     fn misfit(&self, what: &str) -> StorageFault {
         let sentence = format!(
-            "The log in {} ends at offset {} and a write does not fit it: {what}.",
+            "The log in {} ends at offset {} and a write does not fit it: {what}; this \
+             is a bug of kraftd, report it and start again.",
             self.dir.display(),
             self.end
         );

@@ -41,6 +41,23 @@ impl MetaProperties {
         }
     }
 
+    /// Reads the file of the directory `dir`, which the configuration's `key` names; `None` when
+    /// there is none.
+    ///
+    /// # Errors
+    /// Those of [`Self::read`], and `Identity` where a file has the directory's name.
+    pub(crate) fn of_directory(dir: &Path, key: &str) -> Result<Option<Self>> {
+        if dir.exists() && !dir.is_dir() {
+            let sentence = format!(
+                "{key} names {}, which is a file: set it to a directory that `kraftd format` has \
+                 formatted.",
+                dir.display()
+            );
+            return Err(StorageFault::new(FaultKind::Identity, dir, sentence));
+        }
+        Self::read(&dir.join(META_PROPERTIES_FILE))
+    }
+
     /// Reads the file; `None` when there is none.
     ///
     /// # Errors

@@ -26,7 +26,7 @@ use self::log::LogCheck;
 use super::commit_file::{self, COMMIT_FILE};
 use super::directory::PARTITION_DIR;
 use super::epoch_checkpoint::{self, EPOCH_CHECKPOINT_FILE};
-use super::fault::{FaultKind, Result};
+use super::fault::{FaultKind, Result, StorageFault};
 use super::lock;
 use super::reader::Source;
 use crate::records::Record;
@@ -257,6 +257,15 @@ impl Place {
     }
 }
 
+/// A fault as a finding. Its sentence says what helps, which is the advice then and told once.
+fn of_fault(check: &'static str, fault: StorageFault) -> Finding {
+    let advice = fault.help().map_or_else(
+        || "Put the file back from a copy if there is one.".to_owned(),
+        str::to_owned,
+    );
+    Finding::new(Severity::Wrong, check, &fault.path, fault.sentence).advise(advice)
+}
+
 /// What was read; `None` and a finding when what has the file's name is none.
 ///
 /// # Errors
@@ -265,9 +274,7 @@ fn usable<T>(report: &mut Report, check: &'static str, read: Result<T>) -> Resul
     match read {
         Ok(value) => Ok(Some(value)),
         Err(fault) if fault.kind == FaultKind::Damaged => {
-            let advice = "Put the file back from a copy if there is one.";
-            let finding = Finding::new(Severity::Wrong, check, &fault.path, fault.sentence);
-            report.add(finding.advise(advice));
+            report.add(of_fault(check, fault));
             Ok(None)
         }
         Err(fault) => Err(fault),

@@ -68,11 +68,11 @@ impl Small<'_> {
     }
 
     /// A fault's sentence says what helps; a read that failed is the caller's.
-    fn fault(&mut self, check: &'static str, fault: StorageFault, advice: &str) -> Result<()> {
+    fn fault(&mut self, check: &'static str, fault: StorageFault) -> Result<()> {
         if fault.kind == FaultKind::Io {
             return Err(fault);
         }
-        self.wrong(check, &fault.path, fault.sentence, advice);
+        self.report.add(super::of_fault(check, fault));
         Ok(())
     }
 
@@ -84,7 +84,7 @@ impl Small<'_> {
                 self.wrong(
                     "commit-mark",
                     &path,
-                    commit_file::unreadable(&path),
+                    commit_file::damage(&path),
                     "If nothing else is found, delete the file: the next start writes a new one.",
                 );
                 Ok(None)
@@ -289,19 +289,14 @@ impl Small<'_> {
         };
         let path = root.join(META_PROPERTIES_FILE);
         let shown = path.display().to_string();
+        let read = MetaProperties::read(&path);
+        let read = read.map_err(|fault| self.report.add(super::of_fault("meta-properties", fault)));
         let mut wrong = |what: String| self.wrong("meta-properties", &path, what, COPY);
-        let meta = match MetaProperties::read(&path) {
-            Ok(Some(meta)) => meta,
-            Ok(None) => {
-                wrong(format!(
-                    "{shown} is missing: no process starts on the directory."
-                ));
-                return None;
-            }
-            Err(fault) => {
-                wrong(fault.sentence);
-                return None;
-            }
+        let Some(meta) = read.ok()? else {
+            wrong(format!(
+                "{shown} is missing: no process starts on the directory."
+            ));
+            return None;
         };
         match &meta.cluster_id {
             None => wrong(format!("{shown} has no cluster.id.")),
@@ -401,7 +396,7 @@ impl Small<'_> {
                 self.wrong("quorum-state", &path, what, LOST);
                 return Ok(());
             }
-            Err(fault) => return self.fault("quorum-state", fault, LOST),
+            Err(fault) => return self.fault("quorum-state", fault),
         };
         let mut found = self.contradictions(&shown, &state, meta);
         // Read again: it may be replaced at any time, but not become another text.
@@ -468,11 +463,7 @@ impl Small<'_> {
                 self.report.note("partition-metadata", &path, what);
                 Ok(())
             }
-            Err(fault) => {
-                let advice = "If the directory is the metadata's, delete the file: the next start \
-                     writes it anew.";
-                self.fault("partition-metadata", fault, advice)
-            }
+            Err(fault) => self.fault("partition-metadata", fault),
         }
     }
 }
