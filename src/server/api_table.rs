@@ -40,6 +40,8 @@ pub(crate) struct Api {
     pub(crate) forwardable: bool,
     /// Its answer may be large: nothing is read ahead past it.
     pub(crate) alone: bool,
+    /// The listener works its answer out itself.
+    pub(crate) here: bool,
     /// What its body looks like.
     pub(crate) shape: &'static Shape,
     /// Of a body with more items than these, only the first of each list is read and refused.
@@ -116,6 +118,7 @@ macro_rules! api {
             max: $max,
             forwardable: $forwardable,
             alone: false,
+            here: false,
             shape: &shapes::$shape,
             items_max: ITEMS_READ_MAX,
             decode: |body, $ctx| {
@@ -152,9 +155,12 @@ macro_rules! controller {
 /// A request that the listener answers itself.
 macro_rules! local {
     ($key:literal $name:ident $min:literal-$max:literal $shape:ident, $request:ty) => {
-        api!($key $name $min-$max $shape, false, $request, |request, _ctx| {
-            Ok(Call::Local(Local::$name(request)))
-        })
+        Api {
+            here: true,
+            ..api!($key $name $min-$max $shape, false, $request, |request, _ctx| {
+                Ok(Call::Local(Local::$name(request)))
+            })
+        }
     };
 }
 
@@ -175,6 +181,7 @@ pub(crate) static TABLE: &[Api] = &[
         max: 5,
         forwardable: false,
         alone: false,
+        here: false,
         shape: &shapes::API_VERSIONS,
         items_max: ITEMS_READ_MAX,
         decode: |body, ctx| {
@@ -194,6 +201,7 @@ pub(crate) static TABLE: &[Api] = &[
     Api {
         // There may be any number of entries.
         alone: true,
+        here: true,
         ..api!(29 DescribeAcls 1-3 DESCRIBE_ACLS, false, m::DescribeAclsRequest, |request, _ctx| {
             acls::check_described(&request)?;
             Ok(Call::Local(Local::DescribeAcls(request)))
@@ -230,6 +238,7 @@ pub(crate) static TABLE: &[Api] = &[
         max: 3,
         forwardable: true,
         alone: false,
+        here: false,
         shape: &shapes::CREATE_DELEGATION_TOKEN,
         items_max: ITEMS_READ_MAX,
         decode: |body, ctx| {
@@ -310,6 +319,7 @@ pub(crate) static TABLE: &[Api] = &[
     Api {
         // The answer is an inner answer: its own weight is not known before it is opened.
         alone: true,
+        here: false,
         ..local!(58 Envelope 0-0 ENVELOPE, m::EnvelopeRequest)
     },
     Api {
@@ -328,6 +338,7 @@ pub(crate) static TABLE: &[Api] = &[
         max: 2,
         forwardable: false,
         alone: false,
+        here: false,
         shape: &shapes::BROKER_HEARTBEAT,
         items_max: ITEMS_READ_MAX,
         decode: |body, ctx| {
@@ -353,6 +364,7 @@ pub(crate) static TABLE: &[Api] = &[
         max: 1,
         forwardable: true,
         alone: false,
+        here: false,
         shape: &shapes::ADD_RAFT_VOTER,
         items_max: ITEMS_READ_MAX,
         decode: |body, ctx| {
@@ -372,6 +384,7 @@ pub(crate) static TABLE: &[Api] = &[
         max: 0,
         forwardable: true,
         alone: false,
+        here: false,
         shape: &shapes::UNREGISTER_CONTROLLER,
         items_max: ITEMS_READ_MAX,
         decode: |body, ctx| {

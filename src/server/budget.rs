@@ -3,12 +3,21 @@
 //! Small requests are free: [`FREE_BYTES`] a request and a bounded number of requests a connection.
 //! Whatever is larger takes its bytes from the budget *as they arrive*, and what the decoder will
 //! need before it decodes. A connection that finds the budget empty stops reading until others give
-//! back; the time a frame may take ends a connection that waits too long, so that partial frames
-//! which hold all of the budget cannot wait for each other for ever.
+//! back. What is held by somebody whose peer has the next move, to send the rest of a frame or to
+//! read an answer, must not keep all others waiting: each time somebody has waited for
+//! [`PATIENCE`], the oldest of those ends. So partial frames that hold all of the budget cannot
+//! wait for each other either.
+//!
+//! Requests that may be much work for the one who answers take turns, one at a time: the other
+//! thread of the runtime is for heartbeats, votes and fetches.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::pin::pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
-use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{AcquireError, Notify, OwnedSemaphorePermit, Semaphore};
+use tokio::time::{Instant, timeout};
 
 /// What a request may cost without asking the budget.
 pub(crate) const FREE_BYTES: usize = 8 * 1024;
@@ -17,11 +26,49 @@ const BYTES_DEFAULT: usize = 128 * 1024 * 1024;
 /// Permits are counted in these, since a semaphore counts 32 bits at a time.
 const UNIT_BYTES: usize = 1024;
 
+/// How long somebody waits for memory before the oldest that waits for its peer has to give way.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// Requests that are much work and are worked on at the same time.
+const HEAVY_AT_ONCE: usize = 1;
+
 /// The budget, shared by all connections.
 #[derive(Clone, Debug)]
 pub(crate) struct Budget {
     permits: Arc<Semaphore>,
     units_max: u32,
+    turns: Arc<Semaphore>,
+    at_peers: Arc<Mutex<AtPeers>>,
+    /// See [`PATIENCE`].
+    pub(crate) patience: Duration,
+}
+
+/// Who holds memory while its peer has the next move, oldest first.
+#[derive(Debug, Default)]
+struct AtPeers {
+    all: BTreeMap<(Instant, u64), Arc<Notify>>,
+    next: u64,
+}
+
+/// Says that memory is held until a peer does something; not any more once this is dropped.
+#[derive(Debug)]
+pub(crate) struct AtPeer {
+    key: (Instant, u64),
+    ended: Arc<Notify>,
+    all: Arc<Mutex<AtPeers>>,
+}
+
+impl AtPeer {
+    /// Ends when others have waited for too long and this is the oldest. Each end is told once.
+    pub(crate) async fn ended(&self) {
+        self.ended.notified().await;
+    }
+}
+
+impl Drop for AtPeer {
+    fn drop(&mut self) {
+        let mut at_peers = self.all.lock().unwrap_or_else(PoisonError::into_inner);
+        at_peers.all.remove(&self.key);
+    }
 }
 
 /// Bytes taken from the budget; they go back when this is dropped.
@@ -35,6 +82,11 @@ impl Held {
     pub(crate) fn bytes(&self) -> usize {
         let taken = self.permit.as_ref().map_or(0, |p| p.num_permits());
         FREE_BYTES + taken * UNIT_BYTES
+    }
+
+    /// Whether any of it is from the budget.
+    pub(crate) const fn takes(&self) -> bool {
+        self.permit.is_some()
     }
 
     pub(crate) fn add(&mut self, more: OwnedSemaphorePermit) {
@@ -55,7 +107,44 @@ impl Budget {
         Self {
             permits: Arc::new(Semaphore::new(units_max as usize)),
             units_max,
+            turns: Arc::new(Semaphore::new(HEAVY_AT_ONCE)),
+            at_peers: Arc::default(),
+            patience: PATIENCE,
         }
+    }
+
+    /// Waits for the turn of a request that is much work.
+    pub(crate) fn turn(
+        &self,
+    ) -> impl Future<Output = Result<OwnedSemaphorePermit, AcquireError>> + Send + 'static {
+        Arc::clone(&self.turns).acquire_owned()
+    }
+
+    /// From now on memory is held until a peer does something.
+    pub(crate) fn at_peer(&self) -> AtPeer {
+        let mut at_peers = self.lock_at_peers();
+        let key = (Instant::now(), at_peers.next);
+        at_peers.next += 1;
+        let ended = Arc::new(Notify::new());
+        at_peers.all.insert(key, Arc::clone(&ended));
+        AtPeer {
+            key,
+            ended,
+            all: Arc::clone(&self.at_peers),
+        }
+    }
+
+    /// Ends the oldest that waits for its peer, if it has done so for as long as others may wait.
+    fn end_oldest(&self) {
+        let mut at_peers = self.lock_at_peers();
+        let oldest = at_peers.all.first_entry();
+        if let Some(oldest) = oldest.filter(|it| it.key().0.elapsed() >= self.patience) {
+            oldest.remove().notify_one();
+        }
+    }
+
+    fn lock_at_peers(&self) -> std::sync::MutexGuard<'_, AtPeers> {
+        self.at_peers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Waits until `held` may be raised to `bytes`, which is cut to the whole budget. The result is
@@ -69,7 +158,16 @@ impl Budget {
         let want = bytes.saturating_sub(FREE_BYTES).div_ceil(UNIT_BYTES);
         let want = want.min(self.units_max as usize);
         let more = u32::try_from(want.saturating_sub(have)).unwrap_or(self.units_max);
-        Arc::clone(&self.permits).acquire_many_owned(more)
+        let budget = self.clone();
+        async move {
+            let mut permit = pin!(Arc::clone(&budget.permits).acquire_many_owned(more));
+            loop {
+                match timeout(budget.patience, permit.as_mut()).await {
+                    Ok(permit) => return permit,
+                    Err(_) => budget.end_oldest(),
+                }
+            }
+        }
     }
 
     /// True when `held` covers `bytes`, or the whole budget does not.

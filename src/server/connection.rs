@@ -16,7 +16,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::{AcquireError, OwnedSemaphorePermit, watch};
 use tokio::time::{Instant, sleep_until, timeout};
 
-use super::budget::{Budget, Held};
+use super::budget::{AtPeer, Budget, Held};
 use super::frame::{self, LENGTH_BYTES};
 use crate::types::SecurityProtocol;
 
@@ -74,6 +74,8 @@ pub(crate) struct Weight {
     pub(crate) bytes: usize,
     /// The answer may be large: nothing is read ahead past this request.
     pub(crate) alone: bool,
+    /// It may be much work for this task: such requests take turns.
+    pub(crate) heavy: bool,
 }
 
 /// Why a connection ends.
@@ -157,7 +159,7 @@ pub(crate) struct Bounds {
 struct InFlight {
     answer: Later,
     alone: bool,
-    _held: Held,
+    held: Held,
 }
 
 struct Waiting<W> {
@@ -176,7 +178,12 @@ struct Connection<'a, S: Service> {
     /// Covers the frame at the head of `buffer`, or `waiting`.
     held: Held,
     raise: Option<Raise>,
-    /// A whole frame that waits for the budget.
+    /// Waits for the turn of `waiting`, and has it then.
+    awaited_turn: Option<Raise>,
+    turn: Option<OwnedSemaphorePermit>,
+    /// There while a partial frame holds memory.
+    at_peer: Option<AtPeer>,
+    /// A whole frame that waits for the budget or its turn.
     waiting: Option<Waiting<S::Weighed>>,
     /// A request that the core had no room for, and since when.
     busy: Option<(Retry, Instant)>,
@@ -207,6 +214,9 @@ pub(crate) async fn serve<S: Service>(
         buffer: BytesMut::new(),
         held: Held::default(),
         raise: None,
+        awaited_turn: None,
+        turn: None,
+        at_peer: None,
         waiting: None,
         busy: None,
         busy_weight: None,
@@ -243,6 +253,12 @@ impl<S: Service> Connection<'_, S> {
             if self.stopping && self.in_flight.is_empty() && self.busy.is_none() {
                 return Err(quiet("the server stops"));
             }
+            let partial = self.frame_began.is_some() && self.waiting.is_none();
+            if !(partial && self.held.takes()) {
+                self.at_peer = None;
+            } else if self.at_peer.is_none() {
+                self.at_peer = Some(self.bounds.budget.at_peer());
+            }
             let wants = self.wants_bytes();
             if wants > 0 {
                 self.buffer.reserve(wants);
@@ -258,6 +274,11 @@ impl<S: Service> Connection<'_, S> {
                     self.raise = None;
                     self.held.add(permit.map_err(|_| quiet("the server stops"))?);
                 }
+                permit = raised(&mut self.awaited_turn) => {
+                    self.awaited_turn = None;
+                    self.turn = Some(permit.map_err(|_| quiet("the server stops"))?);
+                }
+                () = ended(self.at_peer.as_ref()) => return Err(self.made_others_wait()),
                 read = reader.read_buf(&mut self.buffer), if wants > 0 => {
                     self.received(read)?;
                 }
@@ -278,7 +299,15 @@ impl<S: Service> Connection<'_, S> {
                     return Ok(());
                 }
                 self.frame_began = None;
+                if waiting.weight.heavy && self.turn.is_none() {
+                    if self.awaited_turn.is_none() {
+                        self.awaited_turn = Some(Box::pin(self.bounds.budget.turn()));
+                    }
+                    self.waiting = Some(waiting);
+                    return Ok(());
+                }
                 self.start(waiting)?;
+                self.turn = None;
                 continue;
             }
             let Some(frame) = self.next_frame()? else {
@@ -344,7 +373,7 @@ impl<S: Service> Connection<'_, S> {
         self.in_flight.push_back(InFlight {
             answer,
             alone: weight.alone,
-            _held: std::mem::take(&mut self.held),
+            held: std::mem::take(&mut self.held),
         });
     }
 
@@ -356,9 +385,13 @@ impl<S: Service> Connection<'_, S> {
 
     /// How many more bytes may be read now; 0 is none.
     fn wants_bytes(&mut self) -> usize {
-        let held_up = self.busy.is_some() || self.waiting.is_some() || self.muted_until.is_some();
-        if self.stopping || held_up {
+        if self.stopping || self.busy.is_some() || self.muted_until.is_some() {
             return 0;
+        }
+        if self.waiting.is_some() {
+            // Nothing is worked out for a peer that has gone.
+            let looks = self.buffer.is_empty() && self.in_flight.is_empty();
+            return if looks { READ_BYTES_MIN } else { 0 };
         }
         let room = self.held.bytes().saturating_sub(self.buffer.len());
         if room == 0 && self.frame_began.is_some() {
@@ -380,15 +413,33 @@ impl<S: Service> Connection<'_, S> {
         }
     }
 
+    fn made_others_wait(&self) -> Closing {
+        Closing::Garbage(format!(
+            "others wait for memory that {} bytes of a frame hold, whose rest does not come \
+             (queued.max.request.bytes)",
+            self.buffer.len()
+        ))
+    }
+
     async fn send(
         &mut self,
         writer: &mut (impl AsyncWrite + Unpin),
         answer: Answered,
     ) -> Result<(), Closing> {
         // Until it is written, the answer is somewhere: what was weighed for it is held as long.
-        let _sent = self.in_flight.pop_front();
+        let sent = self.in_flight.pop_front();
+        let holds = sent.as_ref().is_some_and(|sent| sent.held.takes());
+        let at_peer = holds.then(|| self.bounds.budget.at_peer());
         let written = timeout(self.bounds.frame_time_max, writer.write_all(&answer.frame));
-        let written = written.await;
+        let written = tokio::select! {
+            biased;
+            written = written => written,
+            () = ended(at_peer.as_ref()) => return Err(Closing::Garbage(format!(
+                "others wait for memory that an answer of {} bytes holds, which the peer does not \
+                 read (queued.max.request.bytes)",
+                answer.frame.len()
+            ))),
+        };
         self.active = Instant::now();
         if answer.mute_ms > 0 {
             let until = self.active + Duration::from_millis(answer.mute_ms.into());
@@ -422,7 +473,7 @@ impl<S: Service> Connection<'_, S> {
 
     fn idle_deadline(&self) -> Option<Instant> {
         let idle = self.bounds.idle_max?;
-        let working = !self.in_flight.is_empty() || self.busy.is_some();
+        let working = !self.in_flight.is_empty() || self.busy.is_some() || self.waiting.is_some();
         (!working).then(|| self.active.checked_add(idle)).flatten()
     }
 
@@ -436,6 +487,7 @@ impl<S: Service> Connection<'_, S> {
                     let weight = self.busy_weight.take().unwrap_or(Weight {
                         bytes: 0,
                         alone: true,
+                        heavy: false,
                     });
                     self.push(answer, weight);
                 }
@@ -477,6 +529,14 @@ async fn first(in_flight: &mut VecDeque<InFlight>) -> Result<Answered, Closing> 
 async fn raised(raise: &mut Option<Raise>) -> Result<OwnedSemaphorePermit, AcquireError> {
     match raise {
         Some(raise) => raise.as_mut().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Ends when others have waited for too long for what is held.
+async fn ended(at_peer: Option<&AtPeer>) {
+    match at_peer {
+        Some(at_peer) => at_peer.ended().await,
         None => std::future::pending().await,
     }
 }

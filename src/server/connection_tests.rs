@@ -16,6 +16,7 @@ const BUSY: i16 = 3;
 const ALONE: i16 = 4;
 const HEAVY: i16 = 5;
 const MUTED: i16 = 6;
+const TURN: i16 = 7;
 const UNKNOWN: i16 = 99;
 
 /// Answers with the frame itself. `LATER` and `ALONE` wait until the test says so, `BUSY` is
@@ -48,6 +49,7 @@ impl Service for Arc<Fake> {
         let weight = Weight {
             bytes: if heavy { 1 << 19 } else { frame.len() },
             alone: frame[..2] == ALONE.to_be_bytes(),
+            heavy: frame[..2] == TURN.to_be_bytes(),
         };
         Ok((weight, frame))
     }
@@ -314,6 +316,90 @@ async fn a_request_that_gets_no_memory_is_given_up() {
     all.add(at.budget.raise(&all, usize::MAX).await.unwrap());
     at.send(&request(HEAVY, 1, 0)).await;
     assert!(matches!(at.ended().await, Closing::Garbage(why) if why.contains("no memory")));
+}
+
+/// Another connection with the same budget, whose patience is short.
+fn beside(budget: &mut Budget) -> Harness {
+    budget.patience = Duration::from_millis(20);
+    harness(Fake::default(), |bounds| bounds.budget = budget.clone())
+}
+
+#[tokio::test]
+async fn a_frame_whose_rest_does_not_come_gives_way_to_those_that_wait_for_its_memory() {
+    let mut budget = Budget::new(Some(1 << 20), 1 << 20);
+    let mut stalled = beside(&mut budget);
+    stalled.send(&request(ECHO, 1, 1_000_000)[..999_000]).await;
+    while budget.left_bytes() > 100_000 {
+        tokio::task::yield_now().await;
+    }
+    let mut other = beside(&mut budget);
+    other.send(&request(ECHO, 2, 500_000)).await;
+    assert_eq!(other.next().await, 2);
+    let closing = stalled.ended().await;
+    assert!(
+        matches!(&closing, Closing::Garbage(why) if why.contains("rest")),
+        "{closing:?}"
+    );
+}
+
+#[tokio::test]
+async fn an_answer_that_is_not_read_gives_way_to_those_that_wait_for_its_memory() {
+    let mut budget = Budget::new(Some(1 << 20), 1 << 20);
+    let mut stalled = beside(&mut budget);
+    stalled.send(&request(ECHO, 1, 700_000)).await;
+    stalled.started(1).await;
+    let mut other = beside(&mut budget);
+    other.send(&request(ECHO, 2, 500_000)).await;
+    assert_eq!(other.next().await, 2);
+    let closing = stalled.task.await.unwrap();
+    assert!(
+        matches!(&closing, Closing::Garbage(why) if why.contains("not read")),
+        "{closing:?}"
+    );
+}
+
+#[tokio::test]
+async fn who_holds_memory_that_nobody_waits_for_may_take_its_time() {
+    let mut budget = Budget::new(Some(1 << 20), 1 << 20);
+    let mut slow = beside(&mut budget);
+    let bytes = request(ECHO, 1, 500_000);
+    slow.send(&bytes[..400_000]).await;
+    timeout(Duration::from_millis(100), slow.client.read_i32())
+        .await
+        .unwrap_err();
+    let mut other = beside(&mut budget);
+    other.send(&request(ECHO, 2, 300_000)).await;
+    assert_eq!(other.next().await, 2);
+    slow.send(&bytes[400_000..]).await;
+    assert_eq!(slow.next().await, 1);
+}
+
+#[tokio::test]
+async fn requests_that_are_much_work_take_turns_and_others_pass_them() {
+    let mut budget = Budget::new(Some(1 << 20), 1 << 20);
+    let turn = budget.turn().await.unwrap();
+    let (mut heavy, mut light) = (beside(&mut budget), beside(&mut budget));
+    heavy.send(&request(TURN, 1, 0)).await;
+    light.send(&request(ECHO, 2, 0)).await;
+    assert_eq!(light.next().await, 2);
+    assert_eq!(heavy.fake.started.load(Ordering::SeqCst), 0);
+    drop(turn);
+    assert_eq!(heavy.next().await, 1);
+    // It gave its turn back.
+    heavy.send(&request(TURN, 3, 0)).await;
+    assert_eq!(heavy.next().await, 3);
+}
+
+#[tokio::test]
+async fn nothing_is_worked_out_for_a_peer_that_went_away_while_it_waited_for_its_turn() {
+    let mut budget = Budget::new(Some(1 << 20), 1 << 20);
+    let _turn = budget.turn().await.unwrap();
+    let mut at = beside(&mut budget);
+    at.send(&request(TURN, 1, 0)).await;
+    at.client.shutdown().await.unwrap();
+    let fake = Arc::clone(&at.fake);
+    assert!(matches!(at.ended().await, Closing::Quiet(why) if why.contains("peer closed")));
+    assert_eq!(fake.started.load(Ordering::SeqCst), 0);
 }
 
 #[tokio::test]

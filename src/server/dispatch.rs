@@ -11,6 +11,7 @@ use kafka_protocol::protocol::Encodable;
 
 use super::api_table::{self, API_VERSIONS_KEY, Api};
 use super::api_versions;
+use super::budget::FREE_BYTES;
 use super::connection::{Answered, Closing, Peer, Service, Started, Weight};
 use super::core::{Answer, Core, Request};
 use super::envelope::{self, Forwarded};
@@ -293,8 +294,12 @@ impl Service for Dispatch {
             served: None,
         };
         if !api.serves(version) {
-            let alone = false;
-            return Ok((Weight { bytes, alone }, weighed));
+            let weight = Weight {
+                bytes,
+                alone: false,
+                heavy: false,
+            };
+            return Ok((weight, weighed));
         }
         let client_id = frame::parse_header_rest(&mut body, api.flexible(version))
             .map_err(|fault| garbage(format!("a header of {}: {fault}", api.name)))?;
@@ -306,10 +311,12 @@ impl Service for Dispatch {
         } else {
             0
         };
+        // Its answer may say something of each item.
+        let bytes = bytes + 2 * (outer + inner);
         let weight = Weight {
-            // Its answer may say something of each item.
-            bytes: bytes + 2 * (outer + inner),
+            bytes,
             alone: api.alone,
+            heavy: bytes > FREE_BYTES || api.here && api.alone,
         };
         weighed.served = Some(Served {
             client_id,

@@ -28,6 +28,7 @@ impl Service for Echo {
         let weight = Weight {
             bytes: frame.len(),
             alone: false,
+            heavy: false,
         };
         Ok((weight, frame))
     }
