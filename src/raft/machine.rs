@@ -61,6 +61,11 @@ pub struct Raft {
     pub(super) without_pre_vote: BTreeSet<NodeId>,
     /// Elections lost in a row.
     pub(super) lost_elections: u32,
+    /// The epoch in which this node found no majority that would elect it, since it last was
+    /// anything else than in search of one.
+    pub(super) in_vain: Option<Epoch>,
+    /// The last change of the role was like others before it.
+    pub(super) told_before: bool,
     /// The driver is to be told that role, leader or voters changed.
     pub(super) quorum_changed: bool,
     /// Whom the driver keeps connections to.
@@ -134,6 +139,8 @@ impl Raft {
             calls: Calls::default(),
             without_pre_vote: BTreeSet::new(),
             lost_elections: 0,
+            in_vain: None,
+            told_before: false,
             quorum_changed: true,
             kept_open: Vec::new(),
             stop: None,

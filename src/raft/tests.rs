@@ -365,6 +365,21 @@ fn one_of_several_voters_does_not_elect_itself_and_keeps_trying() {
 }
 
 #[test]
+fn only_the_first_search_for_a_majority_is_told() {
+    let mut rig = Rig::new(&[1, 2, 3], Boot::default());
+    rig.drive(Input::WakeUp);
+    let mut told = Vec::new();
+    for _ in 0..6 {
+        let before = rig.raft.role_name();
+        rig.now = rig.raft.next_wakeup().0;
+        rig.drive(Input::WakeUp);
+        assert_ne!(rig.raft.role_name(), before);
+        told.push(!rig.raft.told_before);
+    }
+    assert_eq!(told, [true, true, false, false, false, false]);
+}
+
+#[test]
 fn completions_and_proposals_that_fit_nothing_are_ignored() {
     let mut rig = Rig::leader();
     assert!(rig.handle(Input::Written(Token(999))).is_empty());

@@ -54,7 +54,8 @@ impl Raft {
         // What was asked in the old role, and who failed then, is of no interest.
         self.calls.forget();
         self.quorum_changed = true;
-        self.log_role((from, from_epoch), tried, why);
+        self.told_before = self.is_in_vain(from_epoch) || tried && epoch == from_epoch;
+        self.log_role((from, from_epoch), why);
         if let Role::Leader(leader) = before {
             self.leave_leadership(*leader, turn);
         }
@@ -72,11 +73,27 @@ impl Raft {
         }
     }
 
+    /// Whether this node searches for a majority in the epoch in which it has found none before.
+    fn is_in_vain(&mut self, from_epoch: Epoch) -> bool {
+        let again = self.in_vain == Some(self.epoch);
+        match &self.role {
+            Role::Prospective(_) => again,
+            Role::Unattached(_) if self.epoch == from_epoch => {
+                self.in_vain = Some(self.epoch);
+                again
+            }
+            _ => {
+                self.in_vain = None;
+                false
+            }
+        }
+    }
+
     /// One line for each change; for tries of the same kind again and again only the first.
-    fn log_role(&self, (from, from_epoch): (&str, Epoch), tried: bool, why: &str) {
+    fn log_role(&self, (from, from_epoch): (&str, Epoch), why: &str) {
         let (node, to) = (self.config.node.id, self.role.name());
         let (epoch, leader) = (self.epoch, self.role.leader(node).map(|id| id.0));
-        if tried && epoch == from_epoch && !matches!(self.role, Role::Leader(_)) {
+        if self.told_before && !matches!(self.role, Role::Leader(_)) {
             tracing::debug!(%node, from, to, %from_epoch, %epoch, leader, why, "role");
         } else {
             tracing::info!(%node, from, to, %from_epoch, %epoch, leader, why, "role");

@@ -14,7 +14,7 @@ use super::limits::{Rate, Slots};
 use super::listener::{self, Bound, Shared};
 use crate::config;
 use crate::controller::Settings;
-use crate::controller::configs::{NOBODY_CONNECTS, number, unusable};
+use crate::controller::configs::{NOBODY_CONNECTS, min_isr_below_one, number, unusable};
 use crate::image::{ConfigMap, ConfigResource, Image};
 use crate::types::{NodeId, OneLine};
 
@@ -163,6 +163,14 @@ fn complaints(image: &Image, settings: &Settings, values: &Values) -> Vec<String
         sentence(&key, &it.value, it.of_all, &it.why, counts.as_deref())
     });
     let mut all: Vec<String> = unusable.collect();
+    all.extend(min_isr_below_one(image, settings).map(|(value, of_all)| {
+        format!(
+            "min.insync.replicas={} of {} counts as none: a partition may lose the last replica \
+             that has everything and go on without; set it to 1 or more with kafka-configs",
+            cut(value),
+            of(of_all),
+        )
+    }));
     let counting = as_written(&values.overrides);
     let node = ConfigResource::broker(settings.node_id);
     for (resource, of_all) in [(node, false), (ConfigResource::all_brokers(), true)] {

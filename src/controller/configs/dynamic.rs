@@ -221,6 +221,19 @@ pub fn unusable<'a>(
 
 const MIN_ISR: &str = "min.insync.replicas";
 
+/// The value of `min.insync.replicas` of this node, or of all, that leaders are chosen by although
+/// it is below 1, and whether it is that of all: as in Java, where only its brokers pass over it.
+#[must_use]
+pub fn min_isr_below_one<'a>(image: &'a Image, settings: &Settings) -> Option<(&'a str, bool)> {
+    let node = ConfigResource::broker(settings.node_id);
+    let layers = [(node, false), (ConfigResource::all_brokers(), true)];
+    let (value, of_all) = layers.into_iter().find_map(|(resource, of_all)| {
+        let value = image.config(&resource)?.get(MIN_ISR)?;
+        topic::stored_min_isr(value).map(|_| (value, of_all))
+    })?;
+    (topic::stored_min_isr(value) == Some(0)).then_some((value, of_all))
+}
+
 /// What counts for a key of which a layer has a value that does not hold.
 fn counts(image: &Image, settings: &Settings, key: &str) -> Option<String> {
     match key {
@@ -445,11 +458,14 @@ mod tests {
         for value in ["-1", "0"] {
             world.config(configs::BROKER, "", MIN_ISR, value);
             assert_eq!(topic::cluster_min_isr(&world.image, &world.settings), 0);
+            let below = min_isr_below_one(&world.image, &world.settings);
+            assert_eq!(below, Some((value, true)));
             assert_eq!(told(&world), [], "{value}");
         }
         // What stands above it counts in its place.
         world.config(configs::BROKER, &node, MIN_ISR, "3");
         assert_eq!(told(&world), pair("0", "3"));
+        assert_eq!(min_isr_below_one(&world.image, &world.settings), None);
         world.config(configs::BROKER, &node, MIN_ISR, "abc");
         assert_eq!(told(&world), pair("abc", "0"));
     }

@@ -19,7 +19,7 @@ pub mod server_keys;
 mod tests;
 pub mod topic;
 
-pub use self::dynamic::{NOBODY_CONNECTS, Unusable, number, unusable};
+pub use self::dynamic::{NOBODY_CONNECTS, Unusable, min_isr_below_one, number, unusable};
 
 /// A key's new value; `None` deletes it.
 pub(super) type ConfigChange = (String, Option<String>);
