@@ -101,6 +101,19 @@ fn an_unformatted_directory_is_refused_with_the_command_that_formats() {
     );
 }
 
+/// A volume that is not mounted, a directory that was deleted, one that was emptied.
+#[test]
+fn a_formatted_directory_without_its_metadata_is_refused() {
+    for setup in [formatted(), lived("dynamic-stopped")] {
+        let partition = setup.controller_dir().join("__cluster_metadata-0");
+        fs::remove_dir_all(&partition).expect("writable");
+        assert_refused(&setup, &["__cluster_metadata-0 is missing", "Mount it"]);
+        assert!(!partition.exists(), "the refused start made the directory");
+        fs::create_dir(&partition).expect("writable");
+        assert_refused(&setup, &["no log segment", "no checkpoint", "Mount it"]);
+    }
+}
+
 #[test]
 fn a_directory_of_another_node_is_refused() {
     let setup = formatted();

@@ -14,7 +14,7 @@ use super::files::Disk;
 use super::lock::DirLock;
 use super::meta_properties::{META_PROPERTIES_FILE, MetaProperties};
 use super::recovery::{self, OpenOptions};
-use super::{Completion, Recovered};
+use super::{Completion, Recovered, presence};
 use crate::types::ids::{base64url, is_reserved};
 use crate::types::{NodeId, Uuid};
 
@@ -85,6 +85,8 @@ pub fn open(
         accept_lost_vote: options.accept_lost_vote,
     };
     let plan = recovery::examine(&partition)?;
+    // Behind the rules that know more: a node with a quorum-state took part.
+    presence::check_metadata(&options.metadata_log_dir)?;
     check_voter_directory(options, &checked, &plan)?;
     let log_dirs = give_ids(&mut checked.dirs)?;
     let directory_id = log_dirs
@@ -375,6 +377,9 @@ mod tests {
         for (dir, meta) in dirs.iter().zip([first, second]) {
             fs::create_dir(dir).unwrap();
             meta.write(&dir.join(META_PROPERTIES_FILE)).unwrap();
+            let bootstrap = fixture("4.3.1/formatted/static-voters");
+            let bootstrap = bootstrap.path().join(bootstrap::BOOTSTRAP_FILE);
+            fs::copy(bootstrap, dir.join(bootstrap::BOOTSTRAP_FILE)).unwrap();
         }
         (root, dirs)
     }

@@ -25,6 +25,7 @@ pub mod lock;
 mod log;
 pub mod meta_properties;
 mod pace;
+pub(crate) mod presence;
 pub(crate) mod partition_metadata;
 pub mod quorum_state;
 pub mod reader;

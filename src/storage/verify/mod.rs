@@ -298,6 +298,12 @@ pub fn verify<S: State>(path: &Path, progress: &mut dyn FnMut(u64, u64)) -> Resu
     if let Some(root) = &place.root {
         report.in_use = usable(&mut report, "lock", lock::is_held(root))?.unwrap_or_default();
     }
+    if !place.partition.exists()
+        && let Some(finding) = small::gone(&place)
+    {
+        report.add(finding);
+        return Ok(report);
+    }
     // Before the log: what it says was in the log by then. What has to be ahead of the log is read
     // behind it.
     let mark = commit_file::read(&place.file(COMMIT_FILE));

@@ -5,7 +5,6 @@ use std::path::Path;
 use super::log::{Facts, TAIL};
 use super::{Finding, Place, Report, Severity};
 use crate::raft::QuorumState;
-use crate::storage::atomic;
 use crate::storage::commit_file::{self, COMMIT_FILE, CommitMark, Found};
 use crate::storage::epoch_checkpoint::EPOCH_CHECKPOINT_FILE;
 use crate::storage::fault::{FaultKind, Result, StorageFault};
@@ -16,6 +15,7 @@ use crate::storage::quorum_state::{self, QUORUM_STATE_FILE};
 use crate::storage::reader::Source;
 use crate::storage::recovery::segments::RESTORE;
 use crate::storage::takeover;
+use crate::storage::{atomic, presence};
 use crate::types::ids::{base64url, is_reserved, parse_base64url};
 use crate::types::{Epoch, Offset};
 
@@ -26,6 +26,14 @@ pub(super) fn not_a_directory(path: &Path) -> StorageFault {
         path.display()
     );
     StorageFault::new(FaultKind::Missing, path, sentence)
+}
+
+/// That the metadata of a formatted directory is missing or emptied.
+pub(super) fn gone(place: &Place) -> Option<Finding> {
+    let root = place.root.as_deref()?;
+    presence::check_metadata(root).err()?;
+    let finding = Finding::new(Severity::Rot, "log", &place.partition, presence::gone(root));
+    Some(finding.advise(presence::PUT_BACK))
 }
 
 /// Everything but log and checkpoints. `before` is what `kraftd-commit` and
@@ -110,22 +118,17 @@ impl Small<'_> {
         if !source.segments.is_empty() {
             return;
         }
-        let is_empty = dir.is_dir()
-            && source.checkpoints.is_empty()
-            && source.bootstrap.is_none()
-            && source.others.is_empty();
-        let what = if took_part {
-            "has no log segment (*.log), although this node took part in a quorum: the metadata is \
-             gone."
-        } else if is_empty {
-            "is empty: format leaves the bootstrap checkpoint there, and a process its log, so \
-             what was there is gone."
-        } else {
-            return;
-        };
-        let what = format!("{} {what}", dir.display());
-        let finding = Finding::new(Severity::Rot, "log", dir, what);
-        self.report.add(finding.advise(RESTORE));
+        if took_part {
+            let what = format!(
+                "{} has no log segment (*.log), although this node took part in a quorum: the \
+                 metadata is gone.",
+                dir.display()
+            );
+            let finding = Finding::new(Severity::Rot, "log", dir, what);
+            self.report.add(finding.advise(RESTORE));
+        } else if let Some(finding) = gone(self.place) {
+            self.report.add(finding);
+        }
     }
 
     /// What is known to have been in the log must be there.

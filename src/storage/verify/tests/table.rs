@@ -199,9 +199,16 @@ fn lost_log() -> Vec<Case> {
                 fs::create_dir(partition(root)).unwrap();
             },
             verdict: Severity::Rot,
-            finding: ("log", PARTITION_DIR, &["is empty", "gone"]),
-            // Then `runtime` says that it knows no voters, or a static quorum begins anew.
-            start: Start::Starts,
+            finding: ("log", PARTITION_DIR, &["no log segment", "gone"]),
+            start: Start::Refused(&["no log segment", "no checkpoint", "Mount it"]),
+        },
+        Case {
+            title: "the partition's directory is deleted",
+            fixture: STOPPED,
+            damage: |root| fs::remove_dir_all(partition(root)).unwrap(),
+            verdict: Severity::Rot,
+            finding: ("log", PARTITION_DIR, &["is missing", "gone"]),
+            start: Start::Refused(&["is missing", "gone", "Mount it"]),
         },
     ]
 }
