@@ -139,6 +139,9 @@ impl Node {
                 self.snapshot_read(token, chunk, effects);
             }
             Completion::SnapshotWritten(held) => self.snapshot_written(now, held, effects),
+            Completion::SnapshotNotWritten { id, reason } => {
+                self.snapshots.not_written(now.instant, id, &reason);
+            }
             Completion::Closed => {}
             Completion::Failed(reason) => self.halt(reason, effects),
         }

@@ -21,6 +21,10 @@ use super::{Effect, Node, control};
 /// How often retention is looked at when no snapshot is written, in milliseconds; as Java.
 const CLEAN_INTERVAL_MS: u64 = 60_000;
 
+/// How long a snapshot that could not be written is not tried again unless somebody asks for one,
+/// in milliseconds. Each try may fill the disk for a moment and reads the whole image.
+const RETRY_INTERVAL_MS: u64 = 60_000;
+
 /// When to write one, and how much is kept.
 #[derive(Clone, Copy, Debug)]
 pub struct SnapshotRules {
@@ -36,6 +40,7 @@ pub struct SnapshotRules {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Why {
     Asked,
+    Again,
     Bytes(u64),
     Age(u64),
 }
@@ -44,6 +49,7 @@ impl fmt::Display for Why {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Asked => f.write_str("it was asked for"),
+            Self::Again => f.write_str("the last one could not be written"),
             Self::Bytes(bytes) => write!(f, "{bytes} bytes were committed since the last"),
             Self::Age(ms) => write!(f, "the last one is {ms} ms old"),
         }
@@ -61,6 +67,8 @@ pub(super) struct Snapshots {
     /// Somebody wants one as soon as it can be.
     asked: bool,
     writing: bool,
+    /// The last one could not be written; not before this is it tried again.
+    retry_at: Option<Instant>,
     held: Held,
     /// The log's start is on its way to the end of this snapshot.
     cleaning: Option<OffsetAndEpoch>,
@@ -79,6 +87,7 @@ impl Snapshots {
             since: None,
             asked: false,
             writing: false,
+            retry_at: None,
             held,
             cleaning: None,
             clean_at: None,
@@ -140,6 +149,19 @@ impl Snapshots {
         self.clean_at.unwrap_or(Instant::NEVER)
     }
 
+    /// What was ordered is no file. The node goes on: the log has everything that it would cover.
+    pub(super) fn not_written(&mut self, now: Instant, id: OffsetAndEpoch, reason: &str) {
+        tracing::warn!(
+            "the snapshot {}-{} was not written: {reason} The log goes on without it and grows \
+             until one is written; it is tried again after {} s, or when it is asked for (SIGUSR1)",
+            id.offset,
+            id.epoch,
+            RETRY_INTERVAL_MS / 1_000
+        );
+        self.writing = false;
+        self.retry_at = Some(now.plus_ms(RETRY_INTERVAL_MS));
+    }
+
     fn is_due(&mut self, now: Instant, end: Offset) -> Option<Why> {
         let since = *self.since.get_or_insert(now);
         if self.writing || end <= self.newest {
@@ -148,6 +170,9 @@ impl Snapshots {
         let age = now.since(since);
         if self.asked {
             return Some(Why::Asked);
+        }
+        if let Some(at) = self.retry_at {
+            return (now >= at).then_some(Why::Again);
         }
         if self.bytes >= self.rules.bytes_between {
             return Some(Why::Bytes(self.bytes));
@@ -214,6 +239,7 @@ impl Node {
         tracing::info!("writing the snapshot {}-{}: {why}", id.offset, id.epoch);
         self.snapshots.writing = true;
         self.snapshots.asked = false;
+        self.snapshots.retry_at = None;
         self.snapshots.bytes = 0;
         self.snapshots.since = Some(now.instant);
         effects.push(Effect::Disk(Command::WriteSnapshot(SnapshotOrder {
@@ -260,7 +286,8 @@ impl Node {
         self.snapshot_if_due(now, effects);
     }
 
-    /// Looks at retention when it is time.
+    /// Looks at retention when it is time, and at a snapshot that is to be tried again: where
+    /// nothing is committed any more, nothing else does.
     pub(super) fn clean_if_due(&mut self, now: Now, effects: &mut Vec<Effect>) {
         let due = *self
             .snapshots
@@ -269,6 +296,9 @@ impl Node {
         if now.instant >= due {
             self.snapshots.clean_at = Some(now.instant.plus_ms(CLEAN_INTERVAL_MS));
             self.clean(now, effects);
+            if self.snapshots.retry_at.is_some() {
+                self.snapshot_if_due(now, effects);
+            }
         }
     }
 
@@ -340,6 +370,21 @@ mod tests {
             snapshots.is_due(Instant(5_001), Offset(11)),
             Some(Why::Asked)
         );
+    }
+
+    #[test]
+    fn a_snapshot_that_could_not_be_written_waits_for_its_time_or_for_somebody_who_asks() {
+        let mut snapshots = snapshots();
+        snapshots.note(500);
+        snapshots.writing = true;
+        let id = OffsetAndEpoch::default();
+        snapshots.not_written(Instant(1_000), id, "No room.");
+        assert_eq!(snapshots.is_due(Instant(60_999), Offset(11)), None);
+        let again = snapshots.is_due(Instant(61_000), Offset(11));
+        assert_eq!(again, Some(Why::Again));
+        snapshots.asked = true;
+        let asked = snapshots.is_due(Instant(1_001), Offset(11));
+        assert_eq!(asked, Some(Why::Asked));
     }
 
     #[test]

@@ -42,6 +42,8 @@ struct Bench {
     replies: BTreeMap<Ticket, Answer>,
     published: Published,
     halted: Option<String>,
+    /// No snapshot can be written.
+    is_full: bool,
     snapshots: Vec<SnapshotOrder>,
     /// Where the log was told to begin.
     starts: Vec<OffsetAndEpoch>,
@@ -193,6 +195,7 @@ impl Bench {
             replies: BTreeMap::new(),
             published: Published::nothing(),
             halted: None,
+            is_full: false,
             snapshots: Vec::new(),
             starts: Vec::new(),
             loads: Vec::new(),
@@ -294,6 +297,11 @@ impl Bench {
                 }
             }
             Command::SaveCommit { .. } => return true,
+            Command::WriteSnapshot(order) if self.is_full => {
+                let (id, reason) = (order.id, "No space left on device.".to_owned());
+                self.snapshots.push(order);
+                Completion::SnapshotNotWritten { id, reason }
+            }
             Command::WriteSnapshot(order) => {
                 let held = HeldSnapshot {
                     id: order.id,

@@ -259,6 +259,11 @@ impl Reads {
     }
 }
 
+fn not_written(id: OffsetAndEpoch, fault: StorageFault) -> Completion {
+    let reason = fault.sentence;
+    Completion::SnapshotNotWritten { id, reason }
+}
+
 /// The disk thread.
 #[derive(Debug)]
 struct Writer {
@@ -412,7 +417,7 @@ impl Writer {
                     }
                 }
             }
-            Command::WriteSnapshot(order) => self.write_snapshot(order)?,
+            Command::WriteSnapshot(order) => self.write_snapshot(order),
             Command::Append { .. } | Command::Close => {}
         }
         Ok(())
@@ -495,11 +500,12 @@ impl Writer {
     }
 
     /// Writes the file beside everything else: appends and reads do not wait for it.
-    fn write_snapshot(&mut self, order: SnapshotOrder) -> Result<()> {
+    fn write_snapshot(&mut self, order: SnapshotOrder) {
         let dir = self.options.dir.clone();
         let teller = Arc::clone(&self.teller);
         let (stop, pace) = pace();
-        let thread = spawn("kraftd-snapshot", &self.options.dir, move || {
+        let id = order.id;
+        let spawned = spawn("kraftd-snapshot", &self.options.dir, move || {
             let _guard = PanicGuard(Arc::clone(&teller));
             // Requests are waited for, a snapshot is not: it takes what they leave.
             let _ = rustix::process::nice(SNAPSHOT_NICE);
@@ -510,14 +516,20 @@ impl Writer {
                     last_timestamp: Some(order.last_timestamp),
                 })),
                 Ok(None) => {}
-                Err(fault) => teller.tell(Completion::Failed(fault.sentence)),
+                // The part is deleted, and what it had to cover stays in the log: a disk without
+                // room for a snapshot may have room for the log.
+                Err(fault) => teller.tell(not_written(order.id, fault)),
             }
-        })?;
-        self.snapshot = Some(SnapshotThread {
-            stop: Some(stop),
-            thread: Some(thread),
         });
-        Ok(())
+        match spawned {
+            Ok(thread) => {
+                self.snapshot = Some(SnapshotThread {
+                    stop: Some(stop),
+                    thread: Some(thread),
+                });
+            }
+            Err(fault) => self.teller.tell(not_written(id, fault)),
+        }
     }
 
     /// Writes the mark, as far as the log below it is durable.

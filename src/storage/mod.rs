@@ -3,7 +3,8 @@
 //! **Ordering contract.** Commands are executed in the order of submission by one disk thread, and
 //! completions come back in that order, except for reads, which may overtake nothing before them
 //! but may complete later. Appends that wait together are written together and synced once. A
-//! completion of a write means: it survives a power cut. A failed write, sync or rename is final:
+//! completion of a write means: it survives a power cut. A failed write, sync or rename is final
+//! (but for that of a snapshot of this node's own, whose file is given up as a whole):
 //! [`Completion::Failed`] is the last completion and the process stops; a failed fsync is never
 //! tried again (what the page cache holds after it is unknown).
 //!
@@ -25,8 +26,8 @@ pub mod lock;
 mod log;
 pub mod meta_properties;
 mod pace;
-pub(crate) mod presence;
 pub(crate) mod partition_metadata;
+pub(crate) mod presence;
 pub mod quorum_state;
 pub mod reader;
 mod recovery;
@@ -131,7 +132,7 @@ pub enum Command {
         max_bytes: usize,
     },
     /// Write a snapshot file on a thread of its own; nothing waits for it. Completes with
-    /// `SnapshotWritten` when it is durable under its name.
+    /// `SnapshotWritten` when it is durable under its name, else with `SnapshotNotWritten`.
     WriteSnapshot(SnapshotOrder),
     /// Sync, release the lock and end the disk thread. Completes with `Closed`.
     Close,
@@ -194,6 +195,14 @@ pub enum Completion {
     },
     /// The snapshot is durable.
     SnapshotWritten(HeldSnapshot),
+    /// The snapshot that was ordered could not be written, and there is no such file. Nothing is
+    /// lost by that: the log, which it would have covered, goes on.
+    SnapshotNotWritten {
+        /// Which one.
+        id: OffsetAndEpoch,
+        /// A sentence that names file and reason.
+        reason: String,
+    },
     /// The disk thread ended.
     Closed,
     /// A write failed: the sentence names file and reason. Nothing follows.

@@ -67,6 +67,33 @@ fn a_snapshot_that_is_asked_for_is_ordered_at_once_and_only_of_what_is_committed
     assert_eq!(bench.ordered(), 0, "nothing was committed since");
 }
 
+/// The log may have room where a snapshot has none, and nothing is lost by a missing snapshot.
+#[test]
+fn a_snapshot_that_cannot_be_written_is_tried_again_later_and_the_node_goes_on() {
+    let mut bench = Bench::active();
+    bench.snapshots.clear();
+    bench.is_full = true;
+    bench.register(2, 0xb);
+    bench.settle();
+    bench.step(Event::SnapshotAsked);
+    bench.settle();
+    let tried = bench.snapshots.len();
+    assert!(tried > 0);
+    for id in 3..12 {
+        bench.register(id, 0xb00 + id as u128);
+        bench.settle();
+    }
+    assert_eq!(bench.halted, None);
+    assert!(bench.published.active);
+    assert_eq!(bench.snapshots.len(), tried, "in a tight loop");
+    bench.is_full = false;
+    bench.ms += 120_000;
+    bench.step(Event::WakeUp);
+    bench.settle();
+    assert_eq!(bench.snapshots.len(), tried + 1);
+    assert_eq!(bench.snapshots[tried].id.offset, bench.published.end);
+}
+
 /// KIP-630: a snapshot holds everything below its end, so its replay is the image at that offset.
 #[test]
 fn a_snapshot_of_what_is_committed_is_ordered_after_enough_bytes_and_holds_the_image() {

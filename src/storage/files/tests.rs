@@ -1,5 +1,7 @@
 //! The disk threads, on real files.
 
+mod unwritten;
+
 use std::sync::mpsc;
 
 use super::*;
