@@ -170,6 +170,27 @@ fn what_has_a_files_name_and_is_no_file_is_told_and_not_waited_for() {
     }
 }
 
+/// A log that lost its `meta.properties` is somebody's: another format would relabel it.
+#[test]
+fn a_log_without_meta_properties_is_neither_formatted_nor_said_to_need_a_format() {
+    let root = tempfile::tempdir().unwrap();
+    let (config, [dir, _]) = config(root.path());
+    let config = config.to_str().unwrap();
+    copy(&dir);
+    fs::remove_file(dir.join("meta.properties")).unwrap();
+    let id = "MkU3OEVBNTcwNTJENDM2Qg";
+    for words in [
+        &["format", "-c", config, "-t", id, "--no-initial-controllers"][..],
+        &[config],
+    ] {
+        let (code, _, err) = told(words);
+        assert_eq!(code, 1, "{words:?}: {err}");
+        assert!(err.contains("put the file back"), "{words:?}: {err}");
+        assert!(!err.contains("random-uuid"), "{words:?}: {err}");
+        assert!(!dir.join("meta.properties").exists(), "{words:?}");
+    }
+}
+
 #[test]
 fn nothing_is_not_shown_where_something_cannot_be_read() {
     let root = tempfile::tempdir().unwrap();

@@ -85,7 +85,9 @@ pub(crate) fn open_plain(path: &Path) -> Result<Option<File>> {
         .open(path);
     let file = match opened {
         Ok(file) => file,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            return no_link(path).map(|()| None);
+        }
         // Sockets, and devices that nothing stands behind.
         Err(error) if error.raw_os_error() == Some(Errno::NXIO.raw_os_error()) => {
             return Err(not_plain(path, "a socket or a device"));
@@ -98,11 +100,49 @@ pub(crate) fn open_plain(path: &Path) -> Result<Option<File>> {
     }
 }
 
+/// Opens for reading a file that has to be there; see [`open_plain`].
+///
+/// # Errors
+/// As [`open_plain`]; `Io` when there is none.
+pub(crate) fn open_existing(path: &Path) -> Result<File> {
+    let absent = || StorageFault::io("open", path, &Errno::NOENT.into());
+    open_plain(path)?.ok_or_else(absent)
+}
+
+/// Refuses what [`open_plain`] refuses, without opening it. That there is nothing is fine.
+///
+/// # Errors
+/// `Damaged` when it is no file; `Io` when it cannot be looked at.
+pub(crate) fn check_plain(path: &Path) -> Result<()> {
+    match fs::metadata(path) {
+        Ok(found) => match what_else(found.file_type()) {
+            None => Ok(()),
+            Some(what) => Err(not_plain(path, what)),
+        },
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => no_link(path),
+        Err(error) => Err(error).context("look at", path),
+    }
+}
+
+/// Refuses a link whose target is not there.
+fn no_link(path: &Path) -> Result<()> {
+    let Ok(target) = fs::read_link(path) else {
+        return Ok(());
+    };
+    let sentence = format!(
+        "{} is a link to nothing; put {} back, or mount what it is on.",
+        path.display(),
+        target.display()
+    );
+    Err(StorageFault::new(FaultKind::Damaged, path, sentence))
+}
+
 fn what_else(found: FileType) -> Option<&'static str> {
     match found {
         plain if plain.is_file() => None,
         found if found.is_dir() => Some("a directory"),
         found if found.is_fifo() => Some("a pipe"),
+        found if found.is_socket() => Some("a socket"),
         _ => Some("a device"),
     }
 }
@@ -152,6 +192,43 @@ mod tests {
         let fault = replace(&path, b"two").unwrap_err();
         assert!(fault.sentence.contains("quorum-state.tmp"), "{fault}");
         assert_eq!(fs::read(&path).unwrap(), b"one");
+    }
+
+    #[test]
+    fn what_is_no_file_is_refused_at_once_and_a_link_to_nothing_is_called_one() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = |name: &str| dir.path().join(name);
+        rustix::fs::mknodat(
+            rustix::fs::CWD,
+            path("fifo"),
+            rustix::fs::FileType::Fifo,
+            rustix::fs::Mode::RWXU,
+            0,
+        )
+        .unwrap();
+        fs::create_dir(path("dir")).unwrap();
+        std::os::unix::fs::symlink("/dev/zero", path("zero")).unwrap();
+        std::os::unix::fs::symlink("nowhere", path("link")).unwrap();
+        for (name, word) in [
+            ("fifo", "a pipe"),
+            ("dir", "a directory"),
+            ("zero", "a device"),
+            ("link", "a link to nothing; put nowhere back"),
+        ] {
+            for refused in [
+                open_plain(&path(name)).map(drop),
+                open_existing(&path(name)).map(drop),
+                check_plain(&path(name)),
+            ] {
+                let fault = refused.unwrap_err();
+                assert_eq!(fault.kind, FaultKind::Damaged, "{fault}");
+                assert!(fault.sentence.contains(word), "{fault}");
+            }
+        }
+        assert!(open_plain(&path("absent")).unwrap().is_none());
+        check_plain(&path("absent")).unwrap();
+        let fault = open_existing(&path("absent")).unwrap_err();
+        assert_eq!(fault.kind, FaultKind::Io);
     }
 
     #[test]

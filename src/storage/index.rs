@@ -204,7 +204,9 @@ pub(crate) fn repair(log: &Path, index: &mut Index) -> Result<()> {
 }
 
 fn rewrite(path: &Path, bytes: &[u8]) -> Result<()> {
-    if fs::read(path).is_ok_and(|found| found == bytes) {
+    // A file of another size is not read: it may have any.
+    let has_size = fs::metadata(path).is_ok_and(|found| found.len() == bytes.len() as u64);
+    if has_size && fs::read(path).is_ok_and(|found| found == bytes) {
         return Ok(());
     }
     fs::write(path, bytes).context("write", path)

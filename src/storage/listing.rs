@@ -23,6 +23,8 @@ pub(crate) struct Listing {
     pub(crate) checkpoints: BTreeSet<OffsetAndEpoch>,
     /// Offsets at which a segment was closed.
     pub(crate) closed_at: BTreeSet<Offset>,
+    /// Everything that has the name of a segment, an index, a producer state or a checkpoint.
+    pub(crate) files: Vec<PathBuf>,
     /// What a start removes: parts, temporaries, retired files, indexes without a log.
     pub(crate) leftovers: Vec<PathBuf>,
 }
@@ -48,6 +50,9 @@ pub(crate) fn list(dir: &Path) -> Result<Listing> {
     }
     let mut indexes: BTreeMap<Offset, Vec<PathBuf>> = BTreeMap::new();
     for name in names(dir)? {
+        if is_file_of_log(&name) {
+            listing.files.push(dir.join(&name));
+        }
         if let Some(base) = numbered(&name, "log") {
             listing.logs.insert(base);
         } else if let Some(id) = checkpoint_id(&name) {
@@ -67,6 +72,11 @@ pub(crate) fn list(dir: &Path) -> Result<Listing> {
         }
     }
     Ok(listing)
+}
+
+fn is_file_of_log(name: &str) -> bool {
+    let mut kinds = ["log", "index", "timeindex", "snapshot"].into_iter();
+    kinds.any(|kind| numbered(name, kind).is_some()) || checkpoint_id(name).is_some()
 }
 
 /// The offset in a name of twenty digits, a dot and `extension`.
@@ -139,6 +149,7 @@ mod tests {
         let newest = listing.checkpoints.last().copied().unwrap();
         assert_eq!((newest.offset, newest.epoch), (Offset(773), Epoch(5)));
         assert_eq!(listing.checkpoints.len(), 2);
+        assert_eq!(listing.files.len(), 7, "{:?}", listing.files);
         assert_eq!(listing.leftovers.len(), 5, "{:?}", listing.leftovers);
         assert_eq!(
             checkpoint_name(newest),

@@ -81,6 +81,9 @@ pub(crate) struct Plan {
 pub(crate) fn examine(options: &OpenOptions) -> Result<Plan> {
     let dir = &options.dir;
     let listing = listing::list(dir)?;
+    for path in &listing.files {
+        atomic::check_plain(path)?;
+    }
     let has_partition_metadata = partition_metadata::check(&dir.join(PARTITION_METADATA_FILE))?;
     let mark = read_mark(options)?;
     let quorum_state = quorum_state::read(&dir.join(QUORUM_STATE_FILE))?;

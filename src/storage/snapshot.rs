@@ -73,7 +73,7 @@ impl SnapshotFile {
     /// # Errors
     /// When it cannot be opened.
     pub fn open(path: &Path) -> Result<Self> {
-        let file = File::open(path).context("open", path)?;
+        let file = atomic::open_existing(path)?;
         let bytes = file.metadata().context("read", path)?.len();
         Ok(Self::of(path, file, bytes))
     }
@@ -105,14 +105,11 @@ impl SnapshotFile {
     /// # Errors
     /// When it cannot be opened for another reason.
     pub fn open_if_present(path: &Path) -> Result<Option<Self>> {
-        match File::open(path) {
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(error).context("open", path),
-            Ok(file) => {
-                let bytes = file.metadata().context("read", path)?.len();
-                Ok(Some(Self::of(path, file, bytes)))
-            }
-        }
+        let Some(file) = atomic::open_plain(path)? else {
+            return Ok(None);
+        };
+        let bytes = file.metadata().context("read", path)?.len();
+        Ok(Some(Self::of(path, file, bytes)))
     }
 
     /// Timestamp of the newest record that it covers, from its header alone; `None` when that

@@ -12,6 +12,7 @@ use crate::config::{Config, Role};
 use crate::records::{Record, VersionedRecord};
 use crate::storage::directory::{PARTITION_DIR, random_id};
 use crate::storage::meta_properties::{META_PROPERTIES_FILE, MetaProperties};
+use crate::storage::presence;
 use crate::storage::snapshot::SnapshotWriter;
 use crate::types::ids::{base64url, is_reserved};
 use crate::types::{NodeId, OffsetAndEpoch, Timestamp, Uuid};
@@ -123,7 +124,13 @@ fn unformatted(
             Ok(None) if dir.exists() && !dir.is_dir() => {
                 *told += &ignored(&dir);
             }
-            Ok(None) => todo.push(dir),
+            Ok(None) => {
+                if dir == config.metadata_log_dir {
+                    presence::check_unformatted(&dir, Some(&args.cluster_id))
+                        .map_err(|fault| fault.sentence)?;
+                }
+                todo.push(dir);
+            }
             Ok(Some(_)) if !args.ignore_formatted => {
                 return Err(format!(
                     "Log directory {} is already formatted. Use --ignore-formatted to ignore this \

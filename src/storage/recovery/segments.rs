@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
+use super::super::atomic;
 use super::super::control;
 use super::super::fault::{FaultKind, IoContext as _, Result, StorageFault};
 use super::super::index::Index;
@@ -181,7 +182,7 @@ pub(crate) fn read(
     let mut files = Vec::with_capacity(bases.len());
     for base in bases {
         let path = log_path(dir, *base);
-        let file = File::open(&path).context("open", &path)?;
+        let file = atomic::open_existing(&path)?;
         let bytes = file.metadata().context("read", &path)?.len();
         files.push(Found {
             base: *base,

@@ -1,6 +1,7 @@
 //! Damage, one kind after the other, on directories of our own and of Java's.
 
 mod ahead;
+mod no_files;
 mod whole;
 
 use std::fs;

@@ -318,7 +318,7 @@ fn identity() -> Vec<Case> {
             damage: |root| fs::remove_file(root.join(META_PROPERTIES_FILE)).unwrap(),
             verdict: Severity::Wrong,
             finding: ("meta-properties", META_PROPERTIES_FILE, &["is missing"]),
-            start: Start::Refused(&["No readable meta.properties"]),
+            start: Start::Refused(&["put the file back"]),
         },
     ]
 }
