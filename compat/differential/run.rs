@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use kafka_protocol::messages::{ControllerRegistrationRequest, DescribeAclsRequest};
+use kafka_protocol::messages::{
+    BrokerId, ControllerRegistrationRequest, DescribeAclsRequest, UnregisterBrokerRequest,
+};
 use kraftd::records::Record;
 use serde_json::{Value, json};
 
@@ -34,6 +36,9 @@ const READS: [i16; 3] = [29, 32, 60];
 /// RenewDelegationToken and ExpireDelegationToken.
 const TOKENS: [i16; 2] = [39, 40];
 const TOKEN_NOT_FOUND: i64 = 62;
+const NOT_CONTROLLER: i64 = 41;
+/// UNKNOWN_SERVER_ERROR anywhere in an answer.
+const WITHOUT_REASON: &str = "\"error_code\":-1";
 const READS_MAX: usize = 40;
 const READS_APART: Duration = Duration::from_millis(30);
 
@@ -211,6 +216,27 @@ impl Run {
         answer
     }
 
+    /// Waits until Java's controller is active, which it may not be behind an answer without a
+    /// reason: it has resigned before it gave that answer. What asks only wants to be refused.
+    fn until_java_leads(&mut self) {
+        let request = UnregisterBrokerRequest::default().with_broker_id(BrokerId(POKED));
+        let step = Step {
+            ask: Ask::UnregisterBroker(request),
+            version: 0,
+            forwarded: None,
+        };
+        let body = step.body(None).expect("it can be said");
+        let start = now();
+        while error_code(&self.java.again(&step, &body)) == Some(NOT_CONTROLLER) {
+            let waited = start.elapsed();
+            assert!(
+                waited < Duration::from_secs(60),
+                "Java's controller leads no more"
+            );
+            thread::park_timeout(READS_APART);
+        }
+    }
+
     /// A Java controller now and then publishes what it wrote only when it writes again, and here
     /// nothing is written by itself: one more record on both sides.
     fn poke(&mut self) {
@@ -273,6 +299,9 @@ impl Run {
         kraftd.expect("kraftd can be asked");
         let mut java = answer(&mut self.java, step).value();
         let mut kraftd = answer(&mut self.kraftd, step).value();
+        if java.to_string().contains(WITHOUT_REASON) {
+            self.until_java_leads();
+        }
         let mut places = self.bindings.differences(&java, &kraftd);
         let mut ours = Vec::new();
         if TOKENS.contains(&step.ask.key()) && !places.is_empty() {
