@@ -30,6 +30,9 @@ const FILLERS_MAX: usize = 64;
 /// Longest request that is passed on.
 const FRAME_MAX: usize = 64 << 20;
 
+/// Free ports that are tried before a scenario is given up.
+const PORTS_TRIED: usize = 20;
+
 /// What is cut, and what went through.
 #[derive(Default)]
 struct State {
@@ -61,9 +64,12 @@ struct Wire {
 impl Network {
     /// Stands in front of a node's own port; gives the port that others use.
     pub(crate) fn guard(&self, node: Party, port: u16) -> u16 {
-        let proxy = free_port();
-        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, proxy));
-        let listener = listen(address).expect("a free port");
+        // Another process may have taken it since it was found free.
+        let listening = (0..PORTS_TRIED).find_map(|_| {
+            let address = SocketAddr::from((Ipv4Addr::LOCALHOST, free_port()));
+            Some((listen(address).ok()?, address))
+        });
+        let (listener, address) = listening.expect("a free port");
         self.change(|state| {
             state.proxies.insert(node, address);
         });
@@ -79,7 +85,7 @@ impl Network {
                 thread::spawn(move || network.serve(client, node, port));
             }
         });
-        proxy
+        address.port()
     }
 
     /// Makes connections to a node's proxy until no more can be made.

@@ -54,7 +54,9 @@ impl Raft {
         // What was asked in the old role, and who failed then, is of no interest.
         self.calls.forget();
         self.quorum_changed = true;
-        self.told_before = self.is_in_vain(from_epoch) || tried && epoch == from_epoch;
+        let was_searching = matches!(before, Role::Prospective(_));
+        self.told_before =
+            self.is_in_vain(was_searching, from_epoch) || tried && epoch == from_epoch;
         self.log_role((from, from_epoch), why);
         if let Role::Leader(leader) = before {
             self.leave_leadership(*leader, turn);
@@ -74,11 +76,11 @@ impl Raft {
     }
 
     /// Whether this node searches for a majority in the epoch in which it has found none before.
-    fn is_in_vain(&mut self, from_epoch: Epoch) -> bool {
+    fn is_in_vain(&mut self, was_searching: bool, from_epoch: Epoch) -> bool {
         let again = self.in_vain == Some(self.epoch);
         match &self.role {
             Role::Prospective(_) => again,
-            Role::Unattached(_) if self.epoch == from_epoch => {
+            Role::Unattached(_) if was_searching && self.epoch == from_epoch => {
                 self.in_vain = Some(self.epoch);
                 again
             }

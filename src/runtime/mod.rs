@@ -74,7 +74,7 @@ pub fn run(
     let channel = (sender, messages);
     let shell = (levels, clock);
     let serve = || runtime.block_on(serve(config, &sockets, opened, channel, thread, shell));
-    std::thread::scope(|scope| {
+    let ended = std::thread::scope(|scope| {
         let serving = std::thread::Builder::new()
             .name("kraftd-serve".to_owned())
             .spawn_scoped(scope, serve)
@@ -82,7 +82,10 @@ pub fn run(
         seat.run();
         let ended = serving.join();
         ended.unwrap_or_else(|_| Err("stopped: a thread panicked, which is a bug".to_owned()))
-    })
+    });
+    // A name that is being looked up where no server of names answers is not waited for.
+    runtime.shutdown_background();
+    ended
 }
 
 fn open(

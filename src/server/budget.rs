@@ -3,13 +3,14 @@
 //! Small requests are free: [`FREE_BYTES`] a request and a bounded number of requests a connection.
 //! Whatever is larger takes its bytes from the budget *as they arrive*, and what the decoder will
 //! need before it decodes. A connection that finds the budget empty stops reading until others give
-//! back. What is held by somebody whose peer has the next move, to send the rest of a frame or to
-//! read an answer, must not keep all others waiting: each time somebody has waited for
-//! [`PATIENCE`], the oldest of those ends. So partial frames that hold all of the budget cannot
-//! wait for each other either.
+//! back. What is held for a frame that is not whole or has too little memory, or for an answer that
+//! its peer does not read, must not keep all others waiting: once somebody has waited for
+//! [`PATIENCE`], the oldest of those ends, and no other for as long. So frames that hold all of the
+//! budget cannot wait for each other either.
 //!
-//! Requests that may be much work for the one who answers take turns, one at a time: the other
-//! thread of the runtime is for heartbeats, votes and fetches.
+//! Requests that may be much work for the one who answers take turns, one of a [`Turn`] at a time:
+//! the other thread of the runtime is for heartbeats, votes and fetches. A turn ends when the
+//! answer has its memory, so that no more than one is outside of the budget.
 
 use std::collections::BTreeMap;
 use std::pin::pin;
@@ -28,28 +29,37 @@ const UNIT_BYTES: usize = 1024;
 
 /// How long somebody waits for memory before the oldest that waits for its peer has to give way.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// Requests that are much work and are worked on at the same time.
-const HEAVY_AT_ONCE: usize = 1;
+/// Of what kind of work only one is done at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Turn {
+    /// To describe what may be a large part of the metadata.
+    Describe,
+    /// To read what is large: brokers must not wait behind descriptions with it.
+    Read,
+}
 
 /// The budget, shared by all connections.
 #[derive(Clone, Debug)]
 pub(crate) struct Budget {
     permits: Arc<Semaphore>,
     units_max: u32,
-    turns: Arc<Semaphore>,
+    describes: Arc<Semaphore>,
+    reads: Arc<Semaphore>,
     at_peers: Arc<Mutex<AtPeers>>,
     /// See [`PATIENCE`].
     pub(crate) patience: Duration,
 }
 
-/// Who holds memory while its peer has the next move, oldest first.
+/// Who holds memory for what is not whole or not read, oldest first.
 #[derive(Debug, Default)]
 struct AtPeers {
     all: BTreeMap<(Instant, u64), Arc<Notify>>,
     next: u64,
+    /// When one was ended: what it gives back has to reach those who wait.
+    ended: Option<Instant>,
 }
 
-/// Says that memory is held until a peer does something; not any more once this is dropped.
+/// Says that memory is held for what is not whole or not read; not any more once this is dropped.
 #[derive(Debug)]
 pub(crate) struct AtPeer {
     key: (Instant, u64),
@@ -107,7 +117,8 @@ impl Budget {
         Self {
             permits: Arc::new(Semaphore::new(units_max as usize)),
             units_max,
-            turns: Arc::new(Semaphore::new(HEAVY_AT_ONCE)),
+            describes: Arc::new(Semaphore::new(1)),
+            reads: Arc::new(Semaphore::new(1)),
             at_peers: Arc::default(),
             patience: PATIENCE,
         }
@@ -116,11 +127,16 @@ impl Budget {
     /// Waits for the turn of a request that is much work.
     pub(crate) fn turn(
         &self,
+        turn: Turn,
     ) -> impl Future<Output = Result<OwnedSemaphorePermit, AcquireError>> + Send + 'static {
-        Arc::clone(&self.turns).acquire_owned()
+        let turns = match turn {
+            Turn::Describe => &self.describes,
+            Turn::Read => &self.reads,
+        };
+        Arc::clone(turns).acquire_owned()
     }
 
-    /// From now on memory is held until a peer does something.
+    /// From now on memory is held for what is not whole or not read.
     pub(crate) fn at_peer(&self) -> AtPeer {
         let mut at_peers = self.lock_at_peers();
         let key = (Instant::now(), at_peers.next);
@@ -134,12 +150,21 @@ impl Budget {
         }
     }
 
-    /// Ends the oldest that waits for its peer, if it has done so for as long as others may wait.
+    /// Ends the oldest of those, if it has been there for as long as others may wait, and none was
+    /// ended meanwhile.
     fn end_oldest(&self) {
         let mut at_peers = self.lock_at_peers();
+        if at_peers
+            .ended
+            .is_some_and(|at| at.elapsed() < self.patience)
+        {
+            return;
+        }
+        let now = Instant::now();
         let oldest = at_peers.all.first_entry();
         if let Some(oldest) = oldest.filter(|it| it.key().0.elapsed() >= self.patience) {
             oldest.remove().notify_one();
+            at_peers.ended = Some(now);
         }
     }
 

@@ -16,7 +16,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::{AcquireError, OwnedSemaphorePermit, watch};
 use tokio::time::{Instant, sleep_until, timeout};
 
-use super::budget::{AtPeer, Budget, Held};
+use super::budget::{AtPeer, Budget, Held, Turn};
 use super::frame::{self, LENGTH_BYTES};
 use crate::types::SecurityProtocol;
 
@@ -75,7 +75,7 @@ pub(crate) struct Weight {
     /// The answer may be large: nothing is read ahead past this request.
     pub(crate) alone: bool,
     /// It may be much work for this task: such requests take turns.
-    pub(crate) heavy: bool,
+    pub(crate) turn: Option<Turn>,
 }
 
 /// Why a connection ends.
@@ -181,7 +181,9 @@ struct Connection<'a, S: Service> {
     /// Waits for the turn of `waiting`, and has it then.
     awaited_turn: Option<Raise>,
     turn: Option<OwnedSemaphorePermit>,
-    /// There while a partial frame holds memory.
+    /// An answer that is larger than what is held for it, and waits for the rest.
+    answered: Option<(Bytes, Weight)>,
+    /// There while a frame that is not whole, or not started, holds memory.
     at_peer: Option<AtPeer>,
     /// A whole frame that waits for the budget or its turn.
     waiting: Option<Waiting<S::Weighed>>,
@@ -216,6 +218,7 @@ pub(crate) async fn serve<S: Service>(
         raise: None,
         awaited_turn: None,
         turn: None,
+        answered: None,
         at_peer: None,
         waiting: None,
         busy: None,
@@ -250,11 +253,10 @@ impl<S: Service> Connection<'_, S> {
         self.stopping = *stop.borrow();
         loop {
             self.advance()?;
-            if self.stopping && self.in_flight.is_empty() && self.busy.is_none() {
+            if self.stopping && !self.is_working() {
                 return Err(quiet("the server stops"));
             }
-            let partial = self.frame_began.is_some() && self.waiting.is_none();
-            if !(partial && self.held.takes()) {
+            if self.frame_began.is_none() || !self.held.takes() {
                 self.at_peer = None;
             } else if self.at_peer.is_none() {
                 self.at_peer = Some(self.bounds.budget.at_peer());
@@ -290,6 +292,16 @@ impl<S: Service> Connection<'_, S> {
     /// Starts every request that the bounds allow.
     fn advance(&mut self) -> Result<(), Closing> {
         while self.busy.is_none() {
+            if let Some((answer, weight)) = self.answered.take() {
+                if !self.bounds.budget.covers(&self.held, answer.len()) {
+                    self.raise_to(answer.len());
+                    self.answered = Some((answer, weight));
+                    return Ok(());
+                }
+                self.turn = None;
+                self.push(Box::pin(std::future::ready(Ok(answer.into()))), weight);
+                continue;
+            }
             if let Some(waiting) = self.waiting.take() {
                 if !self.bounds.budget.covers(&self.held, waiting.weight.bytes) {
                     // Others may hold what this one waits for and wait for what this one holds.
@@ -299,15 +311,19 @@ impl<S: Service> Connection<'_, S> {
                     return Ok(());
                 }
                 self.frame_began = None;
-                if waiting.weight.heavy && self.turn.is_none() {
+                if let Some(turn) = waiting.weight.turn
+                    && self.turn.is_none()
+                {
                     if self.awaited_turn.is_none() {
-                        self.awaited_turn = Some(Box::pin(self.bounds.budget.turn()));
+                        self.awaited_turn = Some(Box::pin(self.bounds.budget.turn(turn)));
                     }
                     self.waiting = Some(waiting);
                     return Ok(());
                 }
                 self.start(waiting)?;
-                self.turn = None;
+                if self.answered.is_none() {
+                    self.turn = None;
+                }
                 continue;
             }
             let Some(frame) = self.next_frame()? else {
@@ -357,7 +373,10 @@ impl<S: Service> Connection<'_, S> {
 
     fn start(&mut self, request: Waiting<S::Weighed>) -> Result<(), Closing> {
         let answer = match self.service.start(self.peer, request.frame)? {
-            Started::Answer(bytes) => Box::pin(std::future::ready(Ok(bytes.into()))),
+            Started::Answer(bytes) => {
+                self.answered = Some((bytes, request.weight));
+                return Ok(());
+            }
             Started::Later(later) => later,
             Started::Busy(retry) => {
                 self.busy = Some((retry, Instant::now()));
@@ -388,7 +407,7 @@ impl<S: Service> Connection<'_, S> {
         if self.stopping || self.busy.is_some() || self.muted_until.is_some() {
             return 0;
         }
-        if self.waiting.is_some() {
+        if self.waiting.is_some() || self.answered.is_some() {
             // Nothing is worked out for a peer that has gone.
             let looks = self.buffer.is_empty() && self.in_flight.is_empty();
             return if looks { READ_BYTES_MIN } else { 0 };
@@ -403,10 +422,12 @@ impl<S: Service> Connection<'_, S> {
 
     fn received(&mut self, read: std::io::Result<usize>) -> Result<(), Closing> {
         match read {
-            Ok(0) if self.frame_began.is_some() => Err(Closing::Garbage(format!(
-                "the peer closed it in the middle of a frame, after {} bytes",
-                self.buffer.len()
-            ))),
+            Ok(0) if self.frame_began.is_some() && self.waiting.is_none() => {
+                Err(Closing::Garbage(format!(
+                    "the peer closed it in the middle of a frame, after {} bytes",
+                    self.buffer.len()
+                )))
+            }
             Ok(0) => Err(quiet("the peer closed it")),
             Ok(_) => Ok(()),
             Err(error) => Err(quiet(error.to_string())),
@@ -415,9 +436,11 @@ impl<S: Service> Connection<'_, S> {
 
     fn made_others_wait(&self) -> Closing {
         Closing::Garbage(format!(
-            "others wait for memory that {} bytes of a frame hold, whose rest does not come \
-             (queued.max.request.bytes)",
-            self.buffer.len()
+            "others wait for memory that a frame holds, {} (queued.max.request.bytes)",
+            match &self.waiting {
+                Some(request) => format!("and it needs {} bytes itself", request.weight.bytes),
+                None => format!("of which {} bytes came", self.buffer.len()),
+            }
         ))
     }
 
@@ -428,15 +451,23 @@ impl<S: Service> Connection<'_, S> {
     ) -> Result<(), Closing> {
         // Until it is written, the answer is somewhere: what was weighed for it is held as long.
         let sent = self.in_flight.pop_front();
-        let holds = sent.as_ref().is_some_and(|sent| sent.held.takes());
+        // While this waits for the peer, nobody takes what comes, and others wait behind it:
+        // `advance` and `wants_bytes` ask again.
+        self.awaited_turn = None;
+        self.raise = None;
+        let holds = {
+            let mut behind = sent.iter().chain(&self.in_flight);
+            self.held.takes() || behind.any(|it| it.held.takes())
+        };
+        self.at_peer = None;
         let at_peer = holds.then(|| self.bounds.budget.at_peer());
         let written = timeout(self.bounds.frame_time_max, writer.write_all(&answer.frame));
         let written = tokio::select! {
             biased;
             written = written => written,
             () = ended(at_peer.as_ref()) => return Err(Closing::Garbage(format!(
-                "others wait for memory that an answer of {} bytes holds, which the peer does not \
-                 read (queued.max.request.bytes)",
+                "others wait for memory that is held behind an answer of {} bytes, which the peer \
+                 does not read (queued.max.request.bytes)",
                 answer.frame.len()
             ))),
         };
@@ -471,9 +502,14 @@ impl<S: Service> Connection<'_, S> {
         wake
     }
 
+    /// Whether a request was started whose answer is not sent.
+    fn is_working(&self) -> bool {
+        !self.in_flight.is_empty() || self.busy.is_some() || self.answered.is_some()
+    }
+
     fn idle_deadline(&self) -> Option<Instant> {
         let idle = self.bounds.idle_max?;
-        let working = !self.in_flight.is_empty() || self.busy.is_some() || self.waiting.is_some();
+        let working = self.is_working() || self.waiting.is_some();
         (!working).then(|| self.active.checked_add(idle)).flatten()
     }
 
@@ -487,7 +523,7 @@ impl<S: Service> Connection<'_, S> {
                     let weight = self.busy_weight.take().unwrap_or(Weight {
                         bytes: 0,
                         alone: true,
-                        heavy: false,
+                        turn: None,
                     });
                     self.push(answer, weight);
                 }

@@ -9,6 +9,7 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 use super::*;
+use crate::server::budget::FREE_BYTES;
 
 const ECHO: i16 = 1;
 const LATER: i16 = 2;
@@ -17,6 +18,9 @@ const ALONE: i16 = 4;
 const HEAVY: i16 = 5;
 const MUTED: i16 = 6;
 const TURN: i16 = 7;
+const LONG: i16 = 8;
+/// What `LONG` is answered with.
+const LONG_BYTES: usize = 700_000;
 const UNKNOWN: i16 = 99;
 
 /// Answers with the frame itself. `LATER` and `ALONE` wait until the test says so, `BUSY` is
@@ -49,7 +53,10 @@ impl Service for Arc<Fake> {
         let weight = Weight {
             bytes: if heavy { 1 << 19 } else { frame.len() },
             alone: frame[..2] == ALONE.to_be_bytes(),
-            heavy: frame[..2] == TURN.to_be_bytes(),
+            turn: [TURN, LONG]
+                .iter()
+                .any(|key| frame[..2] == key.to_be_bytes())
+                .then_some(Turn::Describe),
         };
         Ok((weight, frame))
     }
@@ -66,6 +73,11 @@ impl Service for Arc<Fake> {
                     let _ = receive.await;
                     Ok(answer(&frame).into())
                 }))
+            }
+            LONG => {
+                let mut long = frame.to_vec();
+                long.resize(LONG_BYTES, 7);
+                Started::Answer(answer(&long.into()))
             }
             MUTED => Started::Later(Box::pin(std::future::ready(Ok(Answered {
                 frame: answer(&frame),
@@ -337,7 +349,7 @@ async fn a_frame_whose_rest_does_not_come_gives_way_to_those_that_wait_for_its_m
     assert_eq!(other.next().await, 2);
     let closing = stalled.ended().await;
     assert!(
-        matches!(&closing, Closing::Garbage(why) if why.contains("rest")),
+        matches!(&closing, Closing::Garbage(why) if why.contains("bytes came")),
         "{closing:?}"
     );
 }
@@ -350,6 +362,60 @@ async fn an_answer_that_is_not_read_gives_way_to_those_that_wait_for_its_memory(
     stalled.started(1).await;
     let mut other = beside(&mut budget);
     other.send(&request(ECHO, 2, 500_000)).await;
+    assert_eq!(other.next().await, 2);
+    let closing = stalled.task.await.unwrap();
+    assert!(
+        matches!(&closing, Closing::Garbage(why) if why.contains("not read")),
+        "{closing:?}"
+    );
+}
+
+/// The permit of a turn is given to whoever is the next, whether it looks or not.
+#[tokio::test]
+async fn who_waits_for_its_peer_to_read_leaves_its_turn_to_others() {
+    let mut budget = Budget::new(Some(1 << 20), 1 << 20);
+    let turn = budget.turn(Turn::Describe).await.unwrap();
+    let mut stalled = beside(&mut budget);
+    stalled.send(&request(LATER, 1, 100_000)).await;
+    stalled.started(1).await;
+    stalled.send(&request(TURN, 2, 0)).await;
+    let mut other = beside(&mut budget);
+    other.send(&request(TURN, 3, 0)).await;
+    // More than the pipe holds, and nobody reads it.
+    stalled.finish(1);
+    let mut first = [0];
+    stalled.client.read_exact(&mut first).await.unwrap();
+    drop(turn);
+    assert_eq!(other.next().await, 3);
+    assert_eq!(stalled.fake.started.load(Ordering::SeqCst), 1);
+}
+
+#[tokio::test]
+async fn frames_that_are_whole_and_wait_for_each_others_memory_do_not_wait_for_ever() {
+    let mut budget = Budget::new(Some(1 << 20), 1 << 20);
+    let mut both = [beside(&mut budget), beside(&mut budget)];
+    for at in &mut both {
+        // It takes 400,000 bytes to come, and 524,288 to be read.
+        at.send(&request(HEAVY, 1, 480_000)).await;
+    }
+    let mut answered = 0;
+    for mut at in both {
+        answered += i32::from(at.client.read_i32().await.is_ok());
+    }
+    assert!(answered > 0);
+}
+
+#[tokio::test]
+async fn an_answer_that_is_larger_than_its_request_takes_memory_before_the_next_is_worked_out() {
+    let mut budget = Budget::new(Some(1 << 20), 1 << 20);
+    let all = budget.left_bytes();
+    let mut stalled = beside(&mut budget);
+    stalled.send(&request(LONG, 1, 0)).await;
+    let mut first = [0];
+    stalled.client.read_exact(&mut first).await.unwrap();
+    assert!(budget.left_bytes() <= all - LONG_BYTES + FREE_BYTES);
+    let mut other = beside(&mut budget);
+    other.send(&request(LONG, 2, 0)).await;
     assert_eq!(other.next().await, 2);
     let closing = stalled.task.await.unwrap();
     assert!(
@@ -377,7 +443,7 @@ async fn who_holds_memory_that_nobody_waits_for_may_take_its_time() {
 #[tokio::test]
 async fn requests_that_are_much_work_take_turns_and_others_pass_them() {
     let mut budget = Budget::new(Some(1 << 20), 1 << 20);
-    let turn = budget.turn().await.unwrap();
+    let turn = budget.turn(Turn::Describe).await.unwrap();
     let (mut heavy, mut light) = (beside(&mut budget), beside(&mut budget));
     heavy.send(&request(TURN, 1, 0)).await;
     light.send(&request(ECHO, 2, 0)).await;
@@ -393,7 +459,7 @@ async fn requests_that_are_much_work_take_turns_and_others_pass_them() {
 #[tokio::test]
 async fn nothing_is_worked_out_for_a_peer_that_went_away_while_it_waited_for_its_turn() {
     let mut budget = Budget::new(Some(1 << 20), 1 << 20);
-    let _turn = budget.turn().await.unwrap();
+    let _turn = budget.turn(Turn::Describe).await.unwrap();
     let mut at = beside(&mut budget);
     at.send(&request(TURN, 1, 0)).await;
     at.client.shutdown().await.unwrap();

@@ -11,7 +11,7 @@ use kafka_protocol::protocol::Encodable;
 
 use super::api_table::{self, API_VERSIONS_KEY, Api};
 use super::api_versions;
-use super::budget::FREE_BYTES;
+use super::budget::{FREE_BYTES, Turn};
 use super::connection::{Answered, Closing, Peer, Service, Started, Weight};
 use super::core::{Answer, Core, Request};
 use super::envelope::{self, Forwarded};
@@ -297,7 +297,7 @@ impl Service for Dispatch {
             let weight = Weight {
                 bytes,
                 alone: false,
-                heavy: false,
+                turn: None,
             };
             return Ok((weight, weighed));
         }
@@ -316,7 +316,11 @@ impl Service for Dispatch {
         let weight = Weight {
             bytes,
             alone: api.alone,
-            heavy: bytes > FREE_BYTES || api.here && api.alone,
+            turn: if api.here && api.alone {
+                Some(Turn::Describe)
+            } else {
+                (bytes > FREE_BYTES).then_some(Turn::Read)
+            },
         };
         weighed.served = Some(Served {
             client_id,

@@ -28,7 +28,7 @@ impl Service for Echo {
         let weight = Weight {
             bytes: frame.len(),
             alone: false,
-            heavy: false,
+            turn: None,
         };
         Ok((weight, frame))
     }

@@ -31,6 +31,9 @@ pub(super) fn not_a_directory(path: &Path) -> StorageFault {
 /// That the metadata of a formatted directory is missing or emptied.
 pub(super) fn gone(place: &Place) -> Option<Finding> {
     let root = place.root.as_deref()?;
+    if !root.join(META_PROPERTIES_FILE).exists() {
+        return None;
+    }
     presence::check_metadata(root).err()?;
     let finding = Finding::new(Severity::Rot, "log", &place.partition, presence::gone(root));
     Some(finding.advise(presence::PUT_BACK))
