@@ -4,9 +4,7 @@
 use indexmap::IndexMap;
 
 use crate::image::Endpoint;
-
-/// The security protocols there are, by Kafka's number: PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL.
-const PROTOCOLS: std::ops::RangeInclusive<i16> = 0..=3;
+use crate::types::SecurityProtocol;
 
 /// One endpoint a name, in the order of the names' first places; of two with the same name the
 /// last one counts, as for Java's readers.
@@ -22,7 +20,7 @@ pub(super) fn by_name(listeners: impl Iterator<Item = Endpoint>) -> Result<Vec<E
         if name.is_empty() {
             return Err("A listener has no name".to_owned());
         }
-        if !PROTOCOLS.contains(&protocol) {
+        if !SecurityProtocol::has_id(protocol) {
             return Err(format!(
                 "Unknown security protocol {protocol} in listener {name}"
             ));

@@ -2,15 +2,15 @@
 
 use std::borrow::Cow;
 
-/// Kafka's limit: the name is part of a directory's name on every broker.
-const NAME_LENGTH_MAX: usize = 249;
+use crate::types::topic_name::{LENGTH_MAX, is_legal};
+
 /// Characters of a refused name that the refusal shows.
 const SHOWN_LENGTH_MAX: usize = 1_000;
 
 /// A name as answers tell it that repeat it for every partition: of one that no topic can have, the
 /// beginning.
 pub(super) fn shown(name: &str) -> Cow<'_, str> {
-    match name.char_indices().nth(NAME_LENGTH_MAX) {
+    match name.char_indices().nth(LENGTH_MAX) {
         Some((cut, _)) => Cow::Owned(format!("{}...", &name[..cut])),
         None => Cow::Borrowed(name),
     }
@@ -22,7 +22,7 @@ pub(super) fn shown(name: &str) -> Cow<'_, str> {
 /// # Errors
 /// The sentence for `INVALID_TOPIC_EXCEPTION`.
 pub(super) fn check(name: &str) -> Result<(), String> {
-    let too_long = name.encode_utf16().nth(NAME_LENGTH_MAX).is_some();
+    let too_long = name.encode_utf16().nth(LENGTH_MAX).is_some();
     // Enough to know it again; a name of megabytes is not told back.
     let name = match name.char_indices().nth(SHOWN_LENGTH_MAX) {
         Some((cut, _)) => &format!("{}...", &name[..cut]),
@@ -35,7 +35,7 @@ pub(super) fn check(name: &str) -> Result<(), String> {
     } else if name == ".." {
         "'..' is not allowed".into()
     } else if too_long {
-        format!("the length of '{name}' is longer than the max allowed length {NAME_LENGTH_MAX}")
+        format!("the length of '{name}' is longer than the max allowed length {LENGTH_MAX}")
     } else if !name.bytes().all(is_legal) {
         format!(
             "'{name}' contains one or more characters other than ASCII alphanumerics, '.', '_' \
@@ -45,10 +45,6 @@ pub(super) fn check(name: &str) -> Result<(), String> {
         return Ok(());
     };
     Err(format!("Topic name is invalid: {reason}"))
-}
-
-const fn is_legal(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-')
 }
 
 #[cfg(test)]

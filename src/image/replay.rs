@@ -24,7 +24,7 @@ use crate::records::{
     UnregisterBrokerRecord, UserScramCredentialRecord, ZkMigrationStateRecord,
 };
 use crate::types::features::{Feature, KRAFT_VERSION, METADATA_VERSION, MetadataVersion};
-use crate::types::{BrokerEpoch, NodeId, Offset, Timestamp};
+use crate::types::{BrokerEpoch, NodeId, Offset, SecurityProtocol, Timestamp};
 
 /// Why a record makes no sense on an image.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -517,7 +517,7 @@ fn checked_endpoints(
         if endpoint.name.is_empty() {
             return Err(ReplayFault::ListenerUnnamed(id));
         }
-        if !(0..=3).contains(&endpoint.security_protocol) {
+        if !SecurityProtocol::has_id(endpoint.security_protocol) {
             return Err(ReplayFault::BadValue {
                 record,
                 field: "securityProtocol",

@@ -40,8 +40,8 @@ pub(crate) struct Api {
     pub(crate) forwardable: bool,
     /// Its answer may be large: nothing is read ahead past it.
     pub(crate) alone: bool,
-    /// The listener works its answer out itself.
-    pub(crate) here: bool,
+    /// The listener works out itself what may be a large part of the metadata.
+    pub(crate) describes: bool,
     /// What its body looks like.
     pub(crate) shape: &'static Shape,
     /// Of a body with more items than these, only the first of each list is read and refused.
@@ -118,7 +118,7 @@ macro_rules! api {
             max: $max,
             forwardable: $forwardable,
             alone: false,
-            here: false,
+            describes: false,
             shape: &shapes::$shape,
             items_max: ITEMS_READ_MAX,
             decode: |body, $ctx| {
@@ -155,12 +155,9 @@ macro_rules! controller {
 /// A request that the listener answers itself.
 macro_rules! local {
     ($key:literal $name:ident $min:literal-$max:literal $shape:ident, $request:ty) => {
-        Api {
-            here: true,
-            ..api!($key $name $min-$max $shape, false, $request, |request, _ctx| {
-                Ok(Call::Local(Local::$name(request)))
-            })
-        }
+        api!($key $name $min-$max $shape, false, $request, |request, _ctx| {
+            Ok(Call::Local(Local::$name(request)))
+        })
     };
 }
 
@@ -181,7 +178,7 @@ pub(crate) static TABLE: &[Api] = &[
         max: 5,
         forwardable: false,
         alone: false,
-        here: false,
+        describes: false,
         shape: &shapes::API_VERSIONS,
         items_max: ITEMS_READ_MAX,
         decode: |body, ctx| {
@@ -201,7 +198,7 @@ pub(crate) static TABLE: &[Api] = &[
     Api {
         // There may be any number of entries.
         alone: true,
-        here: true,
+        describes: true,
         ..api!(29 DescribeAcls 1-3 DESCRIBE_ACLS, false, m::DescribeAclsRequest, |request, _ctx| {
             acls::check_described(&request)?;
             Ok(Call::Local(Local::DescribeAcls(request)))
@@ -221,6 +218,7 @@ pub(crate) static TABLE: &[Api] = &[
     Api {
         // Ten thousand resources may be asked for, each with all of its keys.
         alone: true,
+        describes: true,
         items_max: RECORDS_READ_MAX,
         ..local!(32 DescribeConfigs 1-4 DESCRIBE_CONFIGS, m::DescribeConfigsRequest)
     },
@@ -238,7 +236,7 @@ pub(crate) static TABLE: &[Api] = &[
         max: 3,
         forwardable: true,
         alone: false,
-        here: false,
+        describes: false,
         shape: &shapes::CREATE_DELEGATION_TOKEN,
         items_max: ITEMS_READ_MAX,
         decode: |body, ctx| {
@@ -257,6 +255,7 @@ pub(crate) static TABLE: &[Api] = &[
     Api {
         // As many tokens as there are.
         alone: true,
+        describes: true,
         ..local!(41 DescribeDelegationToken 1-3 DESCRIBE_DELEGATION_TOKEN,
             m::DescribeDelegationTokenRequest)
     },
@@ -287,6 +286,7 @@ pub(crate) static TABLE: &[Api] = &[
     Api {
         // There may be many users.
         alone: true,
+        describes: true,
         ..local!(50 DescribeUserScramCredentials 0-0 DESCRIBE_USER_SCRAM_CREDENTIALS,
             m::DescribeUserScramCredentialsRequest)
     },
@@ -319,7 +319,6 @@ pub(crate) static TABLE: &[Api] = &[
     Api {
         // The answer is an inner answer: its own weight is not known before it is opened.
         alone: true,
-        here: false,
         ..local!(58 Envelope 0-0 ENVELOPE, m::EnvelopeRequest)
     },
     Api {
@@ -338,7 +337,7 @@ pub(crate) static TABLE: &[Api] = &[
         max: 2,
         forwardable: false,
         alone: false,
-        here: false,
+        describes: false,
         shape: &shapes::BROKER_HEARTBEAT,
         items_max: ITEMS_READ_MAX,
         decode: |body, ctx| {
@@ -364,7 +363,7 @@ pub(crate) static TABLE: &[Api] = &[
         max: 1,
         forwardable: true,
         alone: false,
-        here: false,
+        describes: false,
         shape: &shapes::ADD_RAFT_VOTER,
         items_max: ITEMS_READ_MAX,
         decode: |body, ctx| {
@@ -384,7 +383,7 @@ pub(crate) static TABLE: &[Api] = &[
         max: 0,
         forwardable: true,
         alone: false,
-        here: false,
+        describes: false,
         shape: &shapes::UNREGISTER_CONTROLLER,
         items_max: ITEMS_READ_MAX,
         decode: |body, ctx| {

@@ -14,7 +14,7 @@
 
 use std::collections::BTreeMap;
 use std::pin::pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::{AcquireError, Notify, OwnedSemaphorePermit, Semaphore};
@@ -29,6 +29,7 @@ const UNIT_BYTES: usize = 1024;
 
 /// How long somebody waits for memory before the oldest that waits for its peer has to give way.
 const PATIENCE: Duration = Duration::from_secs(2);
+
 /// Of what kind of work only one is done at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Turn {
@@ -76,9 +77,13 @@ impl AtPeer {
 
 impl Drop for AtPeer {
     fn drop(&mut self) {
-        let mut at_peers = self.all.lock().unwrap_or_else(PoisonError::into_inner);
-        at_peers.all.remove(&self.key);
+        lock(&self.all).all.remove(&self.key);
     }
+}
+
+/// Each change of it is whole before anything can panic.
+fn lock(at_peers: &Mutex<AtPeers>) -> MutexGuard<'_, AtPeers> {
+    at_peers.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Bytes taken from the budget; they go back when this is dropped.
@@ -138,7 +143,7 @@ impl Budget {
 
     /// From now on memory is held for what is not whole or not read.
     pub(crate) fn at_peer(&self) -> AtPeer {
-        let mut at_peers = self.lock_at_peers();
+        let mut at_peers = lock(&self.at_peers);
         let key = (Instant::now(), at_peers.next);
         at_peers.next += 1;
         let ended = Arc::new(Notify::new());
@@ -153,7 +158,7 @@ impl Budget {
     /// Ends the oldest of those, if it has been there for as long as others may wait, and none was
     /// ended meanwhile.
     fn end_oldest(&self) {
-        let mut at_peers = self.lock_at_peers();
+        let mut at_peers = lock(&self.at_peers);
         if at_peers
             .ended
             .is_some_and(|at| at.elapsed() < self.patience)
@@ -166,10 +171,6 @@ impl Budget {
             oldest.remove().notify_one();
             at_peers.ended = Some(now);
         }
-    }
-
-    fn lock_at_peers(&self) -> std::sync::MutexGuard<'_, AtPeers> {
-        self.at_peers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Waits until `held` may be raised to `bytes`, which is cut to the whole budget. The result is

@@ -330,56 +330,63 @@ async fn a_request_that_gets_no_memory_is_given_up() {
     assert!(matches!(at.ended().await, Closing::Garbage(why) if why.contains("no memory")));
 }
 
-/// Another connection with the same budget, whose patience is short.
-fn beside(budget: &mut Budget) -> Harness {
+/// A budget with little patience.
+fn impatient() -> Budget {
+    let mut budget = Budget::new(Some(1 << 20), 1 << 20);
     budget.patience = Duration::from_millis(20);
+    budget
+}
+
+/// Another connection with the same budget.
+fn beside(budget: &Budget) -> Harness {
     harness(Fake::default(), |bounds| bounds.budget = budget.clone())
+}
+
+fn assert_garbage(closing: &Closing, word: &str) {
+    assert!(
+        matches!(closing, Closing::Garbage(why) if why.contains(word)),
+        "{closing:?}"
+    );
 }
 
 #[tokio::test]
 async fn a_frame_whose_rest_does_not_come_gives_way_to_those_that_wait_for_its_memory() {
-    let mut budget = Budget::new(Some(1 << 20), 1 << 20);
-    let mut stalled = beside(&mut budget);
+    let budget = impatient();
+    let mut stalled = beside(&budget);
     stalled.send(&request(ECHO, 1, 1_000_000)[..999_000]).await;
     while budget.left_bytes() > 100_000 {
         tokio::task::yield_now().await;
     }
-    let mut other = beside(&mut budget);
+    let mut other = beside(&budget);
     other.send(&request(ECHO, 2, 500_000)).await;
     assert_eq!(other.next().await, 2);
     let closing = stalled.ended().await;
-    assert!(
-        matches!(&closing, Closing::Garbage(why) if why.contains("bytes came")),
-        "{closing:?}"
-    );
+    assert_garbage(&closing, "bytes came");
 }
 
 #[tokio::test]
 async fn an_answer_that_is_not_read_gives_way_to_those_that_wait_for_its_memory() {
-    let mut budget = Budget::new(Some(1 << 20), 1 << 20);
-    let mut stalled = beside(&mut budget);
+    let budget = impatient();
+    let mut stalled = beside(&budget);
     stalled.send(&request(ECHO, 1, 700_000)).await;
     stalled.started(1).await;
-    let mut other = beside(&mut budget);
+    let mut other = beside(&budget);
     other.send(&request(ECHO, 2, 500_000)).await;
     assert_eq!(other.next().await, 2);
     let closing = stalled.task.await.unwrap();
-    assert!(
-        matches!(&closing, Closing::Garbage(why) if why.contains("not read")),
-        "{closing:?}"
-    );
+    assert_garbage(&closing, "not read");
 }
 
 /// The permit of a turn is given to whoever is the next, whether it looks or not.
 #[tokio::test]
 async fn who_waits_for_its_peer_to_read_leaves_its_turn_to_others() {
-    let mut budget = Budget::new(Some(1 << 20), 1 << 20);
+    let budget = impatient();
     let turn = budget.turn(Turn::Describe).await.unwrap();
-    let mut stalled = beside(&mut budget);
+    let mut stalled = beside(&budget);
     stalled.send(&request(LATER, 1, 100_000)).await;
     stalled.started(1).await;
     stalled.send(&request(TURN, 2, 0)).await;
-    let mut other = beside(&mut budget);
+    let mut other = beside(&budget);
     other.send(&request(TURN, 3, 0)).await;
     // More than the pipe holds, and nobody reads it.
     stalled.finish(1);
@@ -392,10 +399,10 @@ async fn who_waits_for_its_peer_to_read_leaves_its_turn_to_others() {
 
 #[tokio::test]
 async fn frames_that_are_whole_and_wait_for_each_others_memory_do_not_wait_for_ever() {
-    let mut budget = Budget::new(Some(1 << 20), 1 << 20);
-    let mut both = [beside(&mut budget), beside(&mut budget)];
+    let budget = impatient();
+    let mut both = [beside(&budget), beside(&budget)];
     for at in &mut both {
-        // It takes 400,000 bytes to come, and 524,288 to be read.
+        // It takes 480,000 bytes to come, and 524,288 to be read.
         at.send(&request(HEAVY, 1, 480_000)).await;
     }
     let mut answered = 0;
@@ -407,33 +414,30 @@ async fn frames_that_are_whole_and_wait_for_each_others_memory_do_not_wait_for_e
 
 #[tokio::test]
 async fn an_answer_that_is_larger_than_its_request_takes_memory_before_the_next_is_worked_out() {
-    let mut budget = Budget::new(Some(1 << 20), 1 << 20);
+    let budget = impatient();
     let all = budget.left_bytes();
-    let mut stalled = beside(&mut budget);
+    let mut stalled = beside(&budget);
     stalled.send(&request(LONG, 1, 0)).await;
     let mut first = [0];
     stalled.client.read_exact(&mut first).await.unwrap();
     assert!(budget.left_bytes() <= all - LONG_BYTES + FREE_BYTES);
-    let mut other = beside(&mut budget);
+    let mut other = beside(&budget);
     other.send(&request(LONG, 2, 0)).await;
     assert_eq!(other.next().await, 2);
     let closing = stalled.task.await.unwrap();
-    assert!(
-        matches!(&closing, Closing::Garbage(why) if why.contains("not read")),
-        "{closing:?}"
-    );
+    assert_garbage(&closing, "not read");
 }
 
 #[tokio::test]
 async fn who_holds_memory_that_nobody_waits_for_may_take_its_time() {
-    let mut budget = Budget::new(Some(1 << 20), 1 << 20);
-    let mut slow = beside(&mut budget);
+    let budget = impatient();
+    let mut slow = beside(&budget);
     let bytes = request(ECHO, 1, 500_000);
     slow.send(&bytes[..400_000]).await;
     timeout(Duration::from_millis(100), slow.client.read_i32())
         .await
         .unwrap_err();
-    let mut other = beside(&mut budget);
+    let mut other = beside(&budget);
     other.send(&request(ECHO, 2, 300_000)).await;
     assert_eq!(other.next().await, 2);
     slow.send(&bytes[400_000..]).await;
@@ -442,9 +446,9 @@ async fn who_holds_memory_that_nobody_waits_for_may_take_its_time() {
 
 #[tokio::test]
 async fn requests_that_are_much_work_take_turns_and_others_pass_them() {
-    let mut budget = Budget::new(Some(1 << 20), 1 << 20);
+    let budget = impatient();
     let turn = budget.turn(Turn::Describe).await.unwrap();
-    let (mut heavy, mut light) = (beside(&mut budget), beside(&mut budget));
+    let (mut heavy, mut light) = (beside(&budget), beside(&budget));
     heavy.send(&request(TURN, 1, 0)).await;
     light.send(&request(ECHO, 2, 0)).await;
     assert_eq!(light.next().await, 2);
@@ -458,9 +462,9 @@ async fn requests_that_are_much_work_take_turns_and_others_pass_them() {
 
 #[tokio::test]
 async fn nothing_is_worked_out_for_a_peer_that_went_away_while_it_waited_for_its_turn() {
-    let mut budget = Budget::new(Some(1 << 20), 1 << 20);
+    let budget = impatient();
     let _turn = budget.turn(Turn::Describe).await.unwrap();
-    let mut at = beside(&mut budget);
+    let mut at = beside(&budget);
     at.send(&request(TURN, 1, 0)).await;
     at.client.shutdown().await.unwrap();
     let fake = Arc::clone(&at.fake);
@@ -485,10 +489,7 @@ async fn garbage_ends_the_connection_and_is_named() {
         let mut at = harness(Fake::default(), |_| {});
         at.send(&bytes).await;
         let closing = at.ended().await;
-        assert!(
-            matches!(&closing, Closing::Garbage(why) if why.contains(name)),
-            "{closing:?}"
-        );
+        assert_garbage(&closing, name);
     }
 }
 

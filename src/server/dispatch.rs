@@ -316,7 +316,7 @@ impl Service for Dispatch {
         let weight = Weight {
             bytes,
             alone: api.alone,
-            turn: if api.here && api.alone {
+            turn: if api.describes {
                 Some(Turn::Describe)
             } else {
                 (bytes > FREE_BYTES).then_some(Turn::Read)

@@ -15,6 +15,7 @@ pub mod scram;
 pub mod security_protocol;
 pub mod ticket;
 pub mod time;
+pub mod topic_name;
 
 pub use error_code::{ApiError, ErrorCode};
 pub use features::MetadataVersion;

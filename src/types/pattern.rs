@@ -3,6 +3,8 @@
 use regex::Regex;
 use regex_syntax::hir::{Class, Hir, HirKind, Look};
 
+use super::topic_name::{LENGTH_MAX, is_legal};
+
 /// A regular expression that matches whole texts.
 ///
 /// # Errors
@@ -40,9 +42,6 @@ fn in_group(error: &str) -> String {
     format!("must be a regular expression, also between ^(?: and )$, but there: {why}")
 }
 
-/// The longest name of a topic, characters.
-const NAME_CHARS_MAX: usize = 249;
-
 /// How many characters the texts have that a part of a pattern matches: the fewest and the most.
 type Lengths = (usize, usize);
 
@@ -55,7 +54,7 @@ pub fn can_name_topics(pattern: &str) -> bool {
         return true;
     };
     let found = lengths(&hir);
-    found.is_some_and(|(least, most)| least <= NAME_CHARS_MAX && most > 0)
+    found.is_some_and(|(least, most)| least <= LENGTH_MAX && most > 0)
 }
 
 /// Of texts of a topic name's characters; `None` when there is no such text.
@@ -63,19 +62,19 @@ fn lengths(hir: &Hir) -> Option<Lengths> {
     match hir.kind() {
         HirKind::Empty | HirKind::Look(_) => Some((0, 0)),
         HirKind::Literal(literal) => {
-            let fits = literal.0.iter().all(|byte| is_name_char(char::from(*byte)));
+            let fits = literal.0.iter().all(|byte| is_legal(*byte));
             fits.then_some((literal.0.len(), literal.0.len()))
         }
         HirKind::Class(class) => {
-            let mut all = ('!'..='~').filter(|own| is_name_char(*own));
+            let mut all = (b'!'..=b'~').filter(|own| is_legal(*own));
             let fits = all.any(|own| match class {
                 Class::Unicode(class) => {
                     let mut ranges = class.iter();
-                    ranges.any(|range| (range.start()..=range.end()).contains(&own))
+                    ranges.any(|range| (range.start()..=range.end()).contains(&char::from(own)))
                 }
                 Class::Bytes(class) => {
                     let mut ranges = class.iter();
-                    ranges.any(|range| (range.start()..=range.end()).contains(&(own as u8)))
+                    ranges.any(|range| (range.start()..=range.end()).contains(&own))
                 }
             });
             fits.then_some((1, 1))
@@ -118,10 +117,6 @@ fn in_a_row(parts: &[Hir]) -> Option<Lengths> {
         }
     }
     Some((least, most))
-}
-
-fn is_name_char(char: char) -> bool {
-    char.is_ascii_alphanumeric() || "._-".contains(char)
 }
 
 #[cfg(test)]

@@ -36,4 +36,10 @@ impl SecurityProtocol {
             Self::SaslSsl => 3,
         }
     }
+
+    /// Whether there is one with this [number](Self::id).
+    #[must_use]
+    pub const fn has_id(id: i16) -> bool {
+        matches!(id, 0..=3)
+    }
 }

@@ -224,14 +224,12 @@ const MIN_ISR: &str = "min.insync.replicas";
 /// The value of `min.insync.replicas` of this node, or of all, that leaders are chosen by although
 /// it is below 1, and whether it is that of all: as in Java, where only its brokers pass over it.
 #[must_use]
-pub fn min_isr_below_one<'a>(image: &'a Image, settings: &Settings) -> Option<(&'a str, bool)> {
-    let node = ConfigResource::broker(settings.node_id);
-    let layers = [(node, false), (ConfigResource::all_brokers(), true)];
-    let (value, of_all) = layers.into_iter().find_map(|(resource, of_all)| {
-        let value = image.config(&resource)?.get(MIN_ISR)?;
-        topic::stored_min_isr(value).map(|_| (value, of_all))
-    })?;
-    (topic::stored_min_isr(value) == Some(0)).then_some((value, of_all))
+pub fn min_isr_below_one<'a>(image: &'a Image, settings: &'a Settings) -> Option<(&'a str, bool)> {
+    match topic::counting_min_isr(image, settings)? {
+        (topic::Source::Node, value, 0) => Some((value, false)),
+        (topic::Source::Cluster, value, 0) => Some((value, true)),
+        _ => None,
+    }
 }
 
 /// What counts for a key of which a layer has a value that does not hold.

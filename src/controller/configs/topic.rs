@@ -325,10 +325,16 @@ pub fn cluster_value(image: &Image, settings: &Settings, name: &str) -> Option<S
 /// over, where Java's controller fails over it.
 #[must_use]
 pub fn cluster_min_isr(image: &Image, settings: &Settings) -> usize {
+    counting_min_isr(image, settings).map_or(1, |(.., number)| number)
+}
+
+/// The same as it is set, and where; `None` where nothing is.
+pub(super) fn counting_min_isr<'a>(
+    image: &'a Image,
+    settings: &'a Settings,
+) -> Option<(Source, &'a str, usize)> {
     let mut values = Layers::stored(image, settings).lookup("min.insync.replicas");
-    values
-        .find_map(|(_, value)| stored_min_isr(value))
-        .unwrap_or(1)
+    values.find_map(|(source, value)| Some((source, value, stored_min_isr(value)?)))
 }
 
 /// What a stored `min.insync.replicas` of brokers asks of elections, `None` where it is no number.
