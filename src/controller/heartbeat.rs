@@ -4,13 +4,46 @@ use std::collections::BTreeSet;
 
 use kafka_protocol::messages::BrokerHeartbeatResponse;
 
+use super::handover::Handovers;
+use super::heartbeats::Told;
 use super::levels::metadata_version;
 use super::register_broker::check_epoch;
-use super::{Decision, Reply, Soft, View, leaders};
+use super::{Decision, Reply, Request, Soft, View, leaders};
 use crate::image::Broker;
 use crate::records::rpc::BrokerHeartbeatRequest;
 use crate::records::{Record, VersionedRecord};
 use crate::types::{ApiError, BrokerEpoch, ErrorCode, NodeId, Uuid};
+
+/// What the decision on a heartbeat moves of the soft state together with its records, as it was
+/// before. That the broker was heard of is true whatever is written.
+pub struct Before {
+    id: NodeId,
+    told: Option<Told>,
+    handovers: Handovers,
+}
+
+impl Soft {
+    /// What to [take back](Self::take_back) if the decision on this request cannot be written.
+    /// Nothing else that a request moves is tied to its records.
+    #[must_use]
+    pub fn before(&self, request: &Request) -> Option<Before> {
+        let Request::BrokerHeartbeat(body) = request else {
+            return None;
+        };
+        let id = NodeId(body.broker_id);
+        Some(Before {
+            id,
+            told: self.brokers.told(id),
+            handovers: self.handovers.clone(),
+        })
+    }
+
+    /// The decision was not written: a broker that leaves, comes or is fenced does not.
+    pub fn take_back(&mut self, before: Before) {
+        self.brokers.put_back(before.id, before.told);
+        self.handovers = before.handovers;
+    }
+}
 
 /// Where a broker stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,7 +7,7 @@ use crate::types::{BrokerEpoch, Instant, NodeId};
 
 /// What one broker told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Told {
+pub(super) struct Told {
     /// Last metadata offset (inclusive) that it has applied; -1 before it said one.
     metadata_offset: i64,
     /// End of the batch after which it may leave; `None` outside of a controlled shutdown.
@@ -96,6 +96,19 @@ impl Heartbeats {
     pub fn change(&mut self, id: NodeId) {
         if let Some(told) = self.told.get_mut(&id) {
             told.metadata_offset = -1;
+        }
+    }
+
+    /// What the broker told, to be [put back](Self::put_back).
+    pub(super) fn told(&self, id: NodeId) -> Option<Told> {
+        self.told.get(&id).copied()
+    }
+
+    /// What the broker told is this again.
+    pub(super) fn put_back(&mut self, id: NodeId, told: Option<Told>) {
+        match told {
+            Some(told) => drop(self.told.insert(id, told)),
+            None => self.remove(id),
         }
     }
 

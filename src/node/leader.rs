@@ -3,6 +3,7 @@
 use crate::controller::works;
 use crate::controller::{self, Context, Decision, KraftUpgrade, Reply, Request, Soft, View};
 use crate::raft::Input;
+use crate::records::VersionedRecord;
 use crate::types::{ApiError, Epoch, ErrorCode, Instant, Now, SplitMix, Ticket};
 
 use super::{Answer, Effect, Leading, Node, forks::Forks};
@@ -185,6 +186,7 @@ impl Node {
         effects: &mut Vec<Effect>,
     ) -> Result<Option<Reply>, ApiError> {
         let ticket = asked.ticket;
+        let before = self.with_soft(now, |_, soft| soft.before(&request));
         let Decision {
             records,
             reply,
@@ -206,7 +208,12 @@ impl Node {
                 self.drive(now, Input::UpgradeKraftVersion(level), effects);
             }
         }
-        self.append(now, records, atomic, effects)?;
+        if let Err(error) = self.append(now, records, atomic, effects) {
+            if let (Some(before), Leading::Active { soft, .. }) = (before, &mut self.leading) {
+                soft.take_back(before);
+            }
+            return Err(error);
+        }
         let Some(left) = unfinished else {
             return Ok(Some(reply));
         };
@@ -249,7 +256,30 @@ impl Node {
             return self.go_on(now, effects);
         }
         let records = self.with_soft(now, controller::periodic::run);
-        note_unwritten("periodic work", self.append(now, records, false, effects));
+        self.write_own(now, records, effects);
+    }
+
+    /// Writes what nobody asked for. If that cannot be, leadership ends: the soft state has moved
+    /// on as if it were written, with deadlines set and tasks taken out, and whoever leads next
+    /// begins with one that comes from the image alone. What others decided stays.
+    pub(super) fn write_own(
+        &mut self,
+        now: Now,
+        records: Vec<VersionedRecord>,
+        effects: &mut Vec<Effect>,
+    ) {
+        match self.append(now, records, false, effects) {
+            Ok(()) => {}
+            Err(error) if error.code == ErrorCode::NotController => {
+                tracing::debug!("periodic work was not written: this node leads no more");
+            }
+            Err(error) if !self.halted => {
+                let text = error.message.unwrap_or_else(|| error.code.to_string());
+                tracing::error!("periodic work cannot be written, so leadership ends: {text}");
+                self.drive(now, Input::Resign, effects);
+            }
+            Err(_) => {}
+        }
     }
 
     /// One step of a request that has work left.
@@ -287,17 +317,6 @@ impl Node {
             Err(error) => tracing::debug!("the last step of a request: {}", error.code),
         }
         self.answer(ticket, decided, effects);
-    }
-}
-
-/// Who follows does the rest after a lost leadership; anything else is for a human.
-fn note_unwritten(what: &str, appended: Result<(), ApiError>) {
-    match appended {
-        Ok(()) => {}
-        Err(error) if error.code == ErrorCode::NotController => {
-            tracing::debug!("{what} was not written: this node leads no more");
-        }
-        Err(error) => tracing::error!("{what} was not written: {error:?}"),
     }
 }
 

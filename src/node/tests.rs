@@ -7,6 +7,7 @@ mod gathering;
 mod leading;
 mod limits;
 mod loading;
+mod unwritten;
 mod upgrading;
 
 use std::collections::BTreeMap;

@@ -148,7 +148,7 @@ fn leadership_lost_while_the_log_is_written_takes_back_what_was_gathered_and_tel
 }
 
 /// A record of a new topic, or of one that is not there.
-fn topic_record(there: bool) -> VersionedRecord {
+pub(super) fn topic_record(there: bool) -> VersionedRecord {
     let (name, topic_id) = ("t".to_owned(), Uuid::from_u128(0x70));
     let record = if there {
         Record::Topic(TopicRecord {

@@ -1,0 +1,70 @@
+//! Decisions that cannot be written: whose they are decides what ends with them.
+
+use super::gathering::topic_record;
+use super::*;
+
+impl Bench {
+    /// What periodic work would have decided.
+    fn does_unasked(&mut self, records: Vec<VersionedRecord>) {
+        let now = self.now();
+        let mut effects = Vec::new();
+        self.node.write_own(now, records, &mut effects);
+        self.take(effects);
+    }
+}
+
+#[test]
+fn periodic_work_that_makes_no_sense_ends_leadership_and_nothing_that_others_decided() {
+    let (mut bench, epoch) = Bench::with_broker();
+    let term = bench.published.epoch;
+    // One batch is being written, the next one is open.
+    let all = [true, false].map(|fence| bench.heartbeat(2, epoch, epoch, fence));
+    let end = bench.node.next_offset();
+    bench.does_unasked(vec![topic_record(true), topic_record(false)]);
+    assert!(!bench.published.active);
+    assert_eq!(bench.node.raft().role_name(), "resigned");
+    assert_eq!(bench.node.raft().log_end(), end);
+    for ticket in all {
+        let error = bench.reply(ticket).as_ref().unwrap_err();
+        assert_eq!(error.code, ErrorCode::NotController);
+    }
+    assert_eq!(bench.halted, None, "a restart would not help");
+    bench.pass(5_000);
+    assert!(bench.published.active && bench.published.epoch > term);
+    assert!(bench.published.image.topic_by_name("t").is_none());
+    assert!(!bench.published.image.broker(NodeId(2)).unwrap().fenced);
+    assert!(bench.published.image == bench.replayed());
+    // It leads as any other: the session of the broker ends in time.
+    bench.pass(6_000);
+    assert!(bench.published.image.broker(NodeId(2)).unwrap().fenced);
+}
+
+#[test]
+fn a_heartbeat_that_cannot_be_written_leaves_the_broker_as_it_was() {
+    let (mut bench, epoch) = Bench::with_broker();
+    bench.ask_to_create("t", 3);
+    bench.settle();
+    let leaving = BrokerHeartbeatRequest {
+        broker_id: 2,
+        broker_epoch: epoch,
+        current_metadata_offset: bench.published.end.0,
+        want_shut_down: true,
+        ..BrokerHeartbeatRequest::default()
+    };
+    let too_long = BrokerHeartbeatRequest {
+        cordoned_log_dirs: Some(vec![Uuid::from_u128(1); 600_000]),
+        ..leaving.clone()
+    };
+    let refused = bench.ask(2, Asked::BrokerHeartbeat(too_long));
+    bench.settle();
+    let error = bench.reply(refused).as_ref().unwrap_err();
+    assert_eq!(error.code, ErrorCode::UnknownServerError);
+    let leaderless = |bench: &Bench| bench.published.image.partitions_without_leader().count();
+    assert_eq!(leaderless(&bench), 0);
+    // The next one begins to shut it down: nothing thinks that this was done before.
+    let told = bench.ask(2, Asked::BrokerHeartbeat(leaving));
+    bench.settle();
+    assert!(bench.reply(told).is_ok());
+    assert_eq!(leaderless(&bench), 3);
+    assert!(bench.published.active && bench.halted.is_none());
+}
