@@ -17,10 +17,6 @@ impl Raft {
             .is_some_and(|(saving, _)| *saving == token)
         {
             self.durable = self.saving.take().map(|(_, state)| state);
-            // What waits comes first, and so do the votes of a candidate: `handle` looks again.
-            if self.deferred.is_empty() && !matches!(self.role, Role::Candidate(_)) {
-                self.timers(turn);
-            }
         } else if self
             .appends
             .front()

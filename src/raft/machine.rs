@@ -48,7 +48,7 @@ pub struct Raft {
     pub(super) durable: Option<QuorumState>,
     /// The election state on its way to the disk. What could depend on it waits in `deferred`.
     pub(super) saving: Option<(Token, QuorumState)>,
-    pub(super) deferred: VecDeque<Input>,
+    deferred: VecDeque<Input>,
     /// Appends on their way to the disk, each with the log's end after it.
     pub(super) appends: VecDeque<(Token, Offset)>,
     /// Moves of the log's start, and cuts, on their way to the disk.
