@@ -9,10 +9,12 @@
 //!   and below the offset at which the log was closed cleanly (a `.snapshot` file names it);
 //! - a log that has records needs its `quorum-state`, else this node could vote twice in an epoch;
 //! - a log that does not begin at 0 needs a snapshot;
-//! - a damaged snapshot is left aside only if an older one, or the log from 0, covers it;
+//! - a damaged snapshot, or one that was copied to another end, is left aside only if an older one,
+//!   or the log from 0, covers it;
 //! - a snapshot ahead of the log takes its place only if a leader can have sent it ([`takeover`]),
 //!   and proves that bad bytes below its end are no torn tail.
 
+mod choice;
 pub(crate) mod segments;
 #[cfg(test)]
 mod tests;
@@ -90,7 +92,7 @@ pub(crate) fn examine(options: &OpenOptions) -> Result<Plan> {
     check_presence(options, &listing, quorum_state.as_ref(), &mark)?;
     let is_snapshot = |offset| listing.checkpoints.iter().any(|id| id.offset == offset);
     let log = segments::read(dir, &listing.logs, is_snapshot)?;
-    let snapshots = choose_snapshots(dir, &listing, &log)?;
+    let snapshots = choice::choose(dir, &listing, &log)?;
     let restart_at = snapshots
         .last()
         .map(|(id, _)| *id)
@@ -218,76 +220,6 @@ fn check_presence(
         return Err(StorageFault::new(FaultKind::Missing, &path, sentence));
     }
     Ok(())
-}
-
-/// The snapshots that can be used, ascending. The last one was read as a whole and comes with its
-/// summary.
-fn choose_snapshots(
-    dir: &Path,
-    listing: &Listing,
-    log: &FoundLog,
-) -> Result<Vec<(OffsetAndEpoch, Option<Summary>)>> {
-    let mut ids: Vec<OffsetAndEpoch> = listing
-        .checkpoints
-        .iter()
-        .copied()
-        .filter(|id| *id != OffsetAndEpoch::BOOTSTRAP && id.offset >= log.start)
-        .collect();
-    ids.retain(|id| !is_stranger(dir, *id, log));
-    let mut summary = None;
-    while let Some(newest) = ids.last().copied() {
-        let path = snapshot::path(dir, newest);
-        let fault = match SnapshotFile::open(&path).and_then(|file| file.verify()) {
-            Ok(found) => {
-                summary = Some(found);
-                break;
-            }
-            Err(fault) if fault.kind == FaultKind::Damaged => fault,
-            Err(fault) => return Err(fault),
-        };
-        ids.pop();
-        let covered = log.start == Offset::ZERO || !ids.is_empty();
-        if !covered || newest.offset > log.end || log.segments.is_empty() {
-            let sentence = format!(
-                "{fault} No older snapshot with the log behind it covers it (the log has offsets \
-                 {} to {}). {RESTORE}",
-                log.start, log.end
-            );
-            return Err(StorageFault::new(FaultKind::Damaged, &path, sentence));
-        }
-        warn!("{fault} It is left aside: an older snapshot or the log covers it");
-    }
-    if log.start > Offset::ZERO && ids.is_empty() {
-        let sentence = format!(
-            "{} has no snapshot, but its log begins at offset {}: the metadata before that is \
-             gone. {RESTORE}",
-            dir.display(),
-            log.start
-        );
-        return Err(StorageFault::new(FaultKind::Missing, dir, sentence));
-    }
-    let last = ids.len().saturating_sub(1);
-    let with = |(at, id)| (id, if at == last { summary.take() } else { None });
-    Ok(ids.into_iter().enumerate().map(with).collect())
-}
-
-/// Whether the log has another epoch where the snapshot ends: then that is of another log. One of
-/// a later epoch than the log's may take its place.
-fn is_stranger(dir: &Path, id: OffsetAndEpoch, log: &FoundLog) -> bool {
-    let Some(epoch) = log.epoch_at(id.offset.prev()) else {
-        return false;
-    };
-    let is_stranger = epoch != id.epoch && !is_ahead(id, log.last_epoch(), log.end);
-    if is_stranger {
-        warn!(
-            file = %snapshot::path(dir, id).display(),
-            "left aside: it is of epoch {}, but in the log the record before offset {} has epoch \
-             {epoch}",
-            id.epoch,
-            id.offset
-        );
-    }
-    is_stranger
 }
 
 /// Whether a log that ends at `end`, in the epoch `last`, has to begin anew at the snapshot, as

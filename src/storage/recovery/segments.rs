@@ -3,7 +3,7 @@
 //! A torn tail ([`judge`](super::super::judge) says what that is) with nothing in it that is known
 //! to have been durable is cut. Cutting rot would lose committed records, so it is refused.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
@@ -52,6 +52,8 @@ pub(crate) struct FoundLog {
     pub(crate) control: Vec<(Offset, ControlRecord)>,
     /// Epoch and timestamp of the last batch with metadata records.
     pub(crate) newest: Option<(Epoch, Timestamp)>,
+    /// Timestamps of the batches with metadata records that end where a snapshot does.
+    pub(crate) covered: BTreeMap<Offset, Timestamp>,
     pub(crate) cut: Option<Cut>,
     /// An empty segment behind a gap: the beginning of a restart at a snapshot that was not ended.
     pub(crate) restarted_at: Option<Offset>,
@@ -209,7 +211,7 @@ pub(crate) fn read(
             );
             return Err(rot(&found.path, &what));
         }
-        if let Some((position, fault)) = read_segment(&mut log, found)? {
+        if let Some((position, fault)) = read_segment(&mut log, found, &is_snapshot)? {
             log.cut = Some(judge(&log, &files[at..], position, fault)?);
             break;
         }
@@ -218,7 +220,11 @@ pub(crate) fn read(
 }
 
 /// Reads one segment; returns where the bad bytes begin, if there are any.
-fn read_segment(log: &mut FoundLog, found: &Found) -> Result<Option<(u64, BatchFault)>> {
+fn read_segment(
+    log: &mut FoundLog,
+    found: &Found,
+    is_snapshot: impl Fn(Offset) -> bool,
+) -> Result<Option<(u64, BatchFault)>> {
     let mut scan = BatchScan::new(&found.file, 0, found.bytes);
     let mut segment = ScannedSegment {
         base: found.base,
@@ -231,6 +237,9 @@ fn read_segment(log: &mut FoundLog, found: &Found) -> Result<Option<(u64, BatchF
             Next::Bad(position, fault) => break Some((position, fault)),
             Next::Batch(position, batch) => {
                 log.push(&found.path, position, &batch)?;
+                if !batch.is_control() && is_snapshot(log.end) {
+                    log.covered.insert(log.end, batch.max_timestamp());
+                }
                 segment.index.push(batch.header(), position);
                 segment.bytes = position + batch.size() as u64;
             }

@@ -60,9 +60,10 @@ fn id(offset: i64, epoch: i32) -> OffsetAndEpoch {
     }
 }
 
+/// It covers what a log of [`batch`] has below its end.
 fn snapshot_at(options: &OpenOptions, id: OffsetAndEpoch) -> PathBuf {
-    let writer =
-        SnapshotWriter::create(&options.dir, id, Timestamp(5_000), Timestamp(6_000), &[]).unwrap();
+    let covers = Timestamp(id.offset.0.saturating_add(999));
+    let writer = SnapshotWriter::create(&options.dir, id, covers, Timestamp(6_000), &[]).unwrap();
     writer.finish().unwrap();
     snapshot::path(&options.dir, id)
 }

@@ -37,7 +37,7 @@ fn filled(dir: &Path) -> Log {
     log.sync().unwrap();
     vote(&small(dir));
     for offset in [8, 15, 30, 42] {
-        let time = Timestamp(1);
+        let time = Timestamp(999 + offset);
         let partition = small(dir).dir;
         let writer = SnapshotWriter::create(&partition, id(offset), time, time, &[]).unwrap();
         writer.finish().unwrap();
@@ -156,7 +156,7 @@ fn the_next_start_finds_a_log_that_begins_above_zero() {
     assert_eq!(recovered.log_start, Offset(22), "the first segment's base");
     assert_eq!(recovered.snapshots, [id(30), id(42)]);
     assert_eq!(recovered.held.len(), 2);
-    assert_eq!(recovered.held[0].last_timestamp, Some(Timestamp(1)));
+    assert_eq!(recovered.held[0].last_timestamp, Some(Timestamp(1_029)));
     let all: u64 = [22, 33, 44]
         .map(|base| small(dir.path()).dir.join(format!("{base:020}.log")))
         .iter()

@@ -15,6 +15,19 @@ fn killed(kind: &str) -> (TempDir, OpenOptions) {
     (dir, options)
 }
 
+/// The directories of the metadata partition below `at`.
+fn metadata_directories(at: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(at).unwrap().map(|entry| entry.unwrap().path());
+    let mut found = Vec::new();
+    for path in entries.filter(|path| path.is_dir()) {
+        match path.ends_with("__cluster_metadata-0") {
+            true => found.push(path),
+            false => found.extend(metadata_directories(&path)),
+        }
+    }
+    found
+}
+
 fn newest(options: &OpenOptions) -> OffsetAndEpoch {
     *snapshot::list(&options.dir).unwrap().last().unwrap()
 }
@@ -42,6 +55,52 @@ fn a_checkpoint_under_another_epochs_name_is_none() {
         assert_eq!(recovered.snapshots.len(), 2, "{kind}");
         assert!(recovered.log_end > id.offset, "{kind}");
     }
+}
+
+#[test]
+fn a_checkpoint_copied_to_another_batch_end_of_its_epoch_is_none() {
+    let (_dir, options) = killed("dynamic");
+    let path = |offset| snapshot::path(&options.dir, id(offset, 1));
+    let offsets = |recovered: &Recovered| -> Vec<i64> {
+        recovered.snapshots.iter().map(|id| id.offset.0).collect()
+    };
+    fs::copy(path(119), path(191)).unwrap();
+    let (_, recovered) = open(&options).unwrap();
+    assert_eq!(offsets(&recovered), [64, 119, 190]);
+    assert!(path(191).exists(), "nothing is thrown away");
+    // With nothing else that covers it, the start is refused.
+    let (_dir, options) = segmented();
+    fs::remove_file(log_path(&options.dir, Offset(0))).unwrap();
+    snapshot_at(&options, id(12, 1));
+    rename(&options, id(12, 1), id(15, 1));
+    let words = [
+        "15-0000000001.checkpoint",
+        "of 1011 ms",
+        "of 1014 ms",
+        "move it away",
+    ];
+    refused(&options, FaultKind::Damaged, &words);
+}
+
+/// What whoever wrote it says of the last batch before its end is what the log says.
+#[test]
+fn no_checkpoint_of_any_release_is_thought_to_be_a_copy() {
+    let mut compared = 0;
+    for dir in metadata_directories(&Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures")) {
+        let listing = listing::list(&dir).unwrap();
+        let ends = |offset| listing.checkpoints.iter().any(|id| id.offset == offset);
+        let log = segments::read(&dir, &listing.logs, ends).unwrap();
+        for id in &listing.checkpoints {
+            let path = snapshot::path(&dir, *id);
+            if log.covered.contains_key(&id.offset) {
+                let summary = SnapshotFile::open(&path).unwrap().verify().unwrap();
+                let fault = choice::misnamed(&path, *id, &summary, &log);
+                assert!(fault.is_none(), "{fault:?}");
+                compared += 1;
+            }
+        }
+    }
+    assert!(compared > 250, "{compared}");
 }
 
 #[test]
