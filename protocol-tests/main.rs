@@ -15,6 +15,7 @@ mod records;
 mod scenario_answers;
 mod scenario_voters;
 mod scenarios;
+mod starts;
 mod storage_tool;
 mod tidy;
 mod trace;

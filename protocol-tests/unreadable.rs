@@ -19,7 +19,7 @@ const UNREADABLE: [(&[u8], &str); 3] = [
     (&[1, 2, 0], "the bytes end inside a field"),
 ];
 
-fn copy(from: &Path, to: &Path) {
+pub(crate) fn copy(from: &Path, to: &Path) {
     fs::create_dir_all(to).unwrap();
     for entry in fs::read_dir(from).unwrap() {
         let path = entry.unwrap().path();
@@ -52,7 +52,7 @@ fn kraftd(words: &[&str]) -> Output {
 }
 
 /// A configuration that starts node 1 on the directory.
-fn config(dir: &Path) -> PathBuf {
+pub(crate) fn config(dir: &Path) -> PathBuf {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("localhost:{}", listener.local_addr().unwrap().port());
     let lines = [

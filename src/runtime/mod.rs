@@ -1,8 +1,9 @@
 //! Threads, channels, clock, signals and shutdown order: what ties the rooms together.
 //!
 //! One core thread runs the node, two disk threads belong to `storage`, two tokio workers own the
-//! sockets. Start: directories, listeners, snapshot, core, then the listeners serve. Stop: the node
-//! gives up leadership and the disk is closed, then the listeners.
+//! sockets. Start: signals, directories, listeners, snapshot, core, then the listeners serve. Stop:
+//! the node gives up leadership and the disk is closed, then the listeners; before the core runs,
+//! the process ends at once.
 
 mod clock;
 mod core;
@@ -19,7 +20,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use self::clock::Clock;
 use self::core::{Core, CoreClient, End, Message};
@@ -27,6 +28,7 @@ use self::leaderless::Watch;
 use self::snapshot::Loader;
 use self::thread::CoreThread;
 use crate::config::{Config, Sockets};
+use crate::controller::Settings;
 use crate::image::Image;
 use crate::node::{Event, Node};
 use crate::server::{self, Listening};
@@ -61,19 +63,23 @@ pub fn run(
         .enable_all()
         .build()
         .map_err(|error| format!("the network threads cannot be started: {error}"))?;
-    // Before the directories are opened, which takes a moment: unheard it would end the process.
-    let snapshot_asked = {
+    // Before anything that takes a moment: unheard, a signal would end the process.
+    let signals = {
         let _context = runtime.enter();
-        listen(SignalKind::user_defined1())?
+        Signals::listen()?
     };
-    let opened = open(config, file, accept_lost_vote, &sender)?;
-    runtime.spawn(pass_on_snapshot_signal(snapshot_asked, sender.clone()));
     let mut sockets = config.sockets.clone();
     sockets.connections_max = sockets.connections_max.min(connections_max);
     let (thread, seat) = thread::seat();
-    let channel = (sender, messages);
-    let shell = (levels, clock);
-    let serve = || runtime.block_on(serve(config, &sockets, opened, channel, thread, shell));
+    let start = Start {
+        config,
+        sockets: &sockets,
+        directories: directories(config, file, accept_lost_vote),
+        channel: (sender, messages),
+        thread,
+        clock,
+    };
+    let serve = || runtime.block_on(serve(start, signals, levels));
     let ended = std::thread::scope(|scope| {
         let serving = std::thread::Builder::new()
             .name("kraftd-serve".to_owned())
@@ -88,13 +94,8 @@ pub fn run(
     ended
 }
 
-fn open(
-    config: &Config,
-    file: &Path,
-    accept_lost_vote: bool,
-    sender: &Sender<Message>,
-) -> Result<Opened, String> {
-    let options = DirectoryOptions {
+fn directories(config: &Config, file: &Path, accept_lost_vote: bool) -> DirectoryOptions {
+    DirectoryOptions {
         node_id: config.node_id,
         log_dirs: config.log_dirs.clone(),
         metadata_log_dir: config.metadata_log_dir.clone(),
@@ -103,57 +104,102 @@ fn open(
         segment_ms: config.metadata_log.segment_ms,
         snapshot_delete_delay_ms: u64::try_from(config.metadata_log.delete_delay_ms).unwrap_or(0),
         accept_lost_vote,
-    };
+    }
+}
+
+/// What a start begins with.
+struct Start<'a> {
+    config: &'a Config,
+    sockets: &'a Sockets,
+    directories: DirectoryOptions,
+    channel: (Sender<Message>, Receiver<Message>),
+    thread: CoreThread,
+    clock: Clock,
+}
+
+/// A node that can begin, and the listeners that wait for it.
+struct Ready {
+    core: Core,
+    client: CoreClient,
+    settings: Arc<Settings>,
+    listening: Listening,
+}
+
+impl Start<'_> {
+    /// Opens the directories and the listeners and loads the image.
+    async fn load(self) -> Result<(Ready, Sender<Message>, CoreThread), String> {
+        let (config, thread, clock) = (self.config, self.thread, self.clock);
+        let (sender, messages) = self.channel;
+        let opened = open(self.directories, &sender, &thread).await?;
+        let listening = server::bind(config.controller_listeners(), self.sockets)
+            .await
+            .map_err(|error| error.to_string())?;
+        let addresses = ports(&listening);
+        let image = newest_image(config, &opened, &thread).await?;
+        let built = parts::build(config, &opened, image, &addresses, clock)?;
+        parts::log_start(config, &opened, &built);
+        let settings = Arc::new(built.settings.clone());
+        let requests_max = self.sockets.queued_requests_max as usize;
+        let client = CoreClient::new(sender.clone(), requests_max, clock);
+        let peers = peers::connect(config, &addresses, sender.clone());
+        let core = Core {
+            node: Node::new(built),
+            messages,
+            published: Arc::clone(client.cell()),
+            clock,
+            disk: opened.disk,
+            loader: Loader {
+                dir: config.metadata_log_dir.join(PARTITION_DIR),
+                core: sender.clone(),
+            },
+            peers,
+            watch: Watch::new(config.node_id),
+            waiting: HashMap::new(),
+        };
+        let ready = Ready {
+            core,
+            client,
+            settings,
+            listening,
+        };
+        Ok((ready, sender, thread))
+    }
+}
+
+/// Opens the directories on the thread that is to run the core.
+async fn open(
+    options: DirectoryOptions,
+    sender: &Sender<Message>,
+    thread: &CoreThread,
+) -> Result<Opened, String> {
+    tracing::info!("opening {}", options.metadata_log_dir.display());
     let completions = sender.clone();
     let tell = move |completion| {
         // The core may have ended; nobody waits for the disk then.
         let _ = completions.send(Message::Event(Event::Disk(completion)));
     };
-    directory::open(&options, tell).map_err(|fault| fault.sentence)
+    let opened = thread.run(move || directory::open(&options, tell));
+    let opened = opened.await;
+    let opened = opened.map_err(|_| "the directories' opening panicked, which is a bug")?;
+    opened.map_err(|fault| fault.sentence)
 }
 
-async fn serve(
-    config: &Config,
-    sockets: &Sockets,
-    opened: Opened,
-    (sender, messages): (Sender<Message>, Receiver<Message>),
-    thread: CoreThread,
-    (levels, clock): (LogLevels, Clock),
-) -> Result<(), String> {
-    let mut interrupt = listen(SignalKind::interrupt())?;
-    let mut terminate = listen(SignalKind::terminate())?;
-    let listening = server::bind(config.controller_listeners(), sockets)
-        .await
-        .map_err(|error| error.to_string())?;
-    let addresses = ports(&listening);
-    let image = newest_image(config, &opened, &thread).await?;
-    let built = parts::build(config, &opened, image, &addresses, clock)?;
-    parts::log_start(config, &opened, &built);
-    let settings = Arc::new(built.settings.clone());
-    let requests_max = sockets.queued_requests_max as usize;
-    let client = CoreClient::new(sender.clone(), requests_max, clock);
-    let disk = opened.disk;
-    let peers = peers::connect(config, &addresses, sender.clone());
-    let core = Core {
-        node: Node::new(built),
-        messages,
-        published: Arc::clone(client.cell()),
-        clock,
-        disk,
-        loader: Loader {
-            dir: config.metadata_log_dir.join(PARTITION_DIR),
-            core: sender.clone(),
-        },
-        peers,
-        watch: Watch::new(config.node_id),
-        waiting: HashMap::new(),
+async fn serve(start: Start<'_>, signals: Signals, levels: LogLevels) -> Result<(), String> {
+    let Signals { mut stop, snapshot } = signals;
+    let partition = start.config.metadata_log_dir.join(PARTITION_DIR);
+    let Some(loaded) = unless(stop.asked(), start.load()).await else {
+        leave_a_start()
     };
+    let (ready, sender, thread) = loaded?;
+    tokio::spawn(pass_on_snapshot_signal(snapshot, sender.clone()));
+    let core = ready.core;
     let mut ended = thread.run(move || core.run());
-    let mut server = listening.serve(Arc::new(client), settings, levels).await;
+    let client = Arc::new(ready.client);
+    let mut server = ready.listening.serve(client, ready.settings, levels);
     tracing::info!("kraftd started");
     let end = tokio::select! {
         end = &mut ended => end,
-        () = stop_signal(&mut interrupt, &mut terminate) => {
+        () = stop.asked() => {
             tracing::info!("stopping as asked");
             // The core may just have ended by itself; `ended` tells why.
             let _ = sender.send(Message::Event(Event::Shutdown));
@@ -173,8 +219,7 @@ async fn serve(
             Ok(())
         }
         Ok(End::Halted { reason, record }) => {
-            let place = record
-                .and_then(|offset| place::of(&config.metadata_log_dir.join(PARTITION_DIR), offset));
+            let place = record.and_then(|offset| place::of(&partition, offset));
             let place = place.map_or_else(String::new, |place| format!(" ({place})"));
             Err(format!("stopped to do no harm: {reason}{place}"))
         }
@@ -201,18 +246,58 @@ async fn newest_image(
     loaded.map_err(|_| "a snapshot's load ended by a panic, which is a bug")?
 }
 
-fn listen(kind: SignalKind) -> Result<tokio::signal::unix::Signal, String> {
-    signal(kind).map_err(|error| format!("signals cannot be received: {error}"))
+/// The signals that this process hears, from before the start on.
+struct Signals {
+    stop: StopSignals,
+    /// SIGUSR1.
+    snapshot: Signal,
 }
 
-async fn stop_signal(
-    interrupt: &mut tokio::signal::unix::Signal,
-    terminate: &mut tokio::signal::unix::Signal,
-) {
-    tokio::select! {
-        _ = interrupt.recv() => {}
-        _ = terminate.recv() => {}
+/// SIGINT and SIGTERM.
+struct StopSignals {
+    interrupt: Signal,
+    terminate: Signal,
+}
+
+impl Signals {
+    /// Must be called inside a tokio runtime.
+    fn listen() -> Result<Self, String> {
+        let listen =
+            |kind| signal(kind).map_err(|error| format!("signals cannot be received: {error}"));
+        Ok(Self {
+            stop: StopSignals {
+                interrupt: listen(SignalKind::interrupt())?,
+                terminate: listen(SignalKind::terminate())?,
+            },
+            snapshot: listen(SignalKind::user_defined1())?,
+        })
     }
+}
+
+impl StopSignals {
+    /// Ends when the process is asked to stop.
+    async fn asked(&mut self) {
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
+        }
+    }
+}
+
+/// What `work` brings, or nothing when `stop` comes first: then nobody waits for it any more.
+async fn unless<T>(stop: impl Future<Output = ()>, work: impl Future<Output = T>) -> Option<T> {
+    tokio::select! {
+        biased;
+        () = stop => None,
+        done = work => Some(done),
+    }
+}
+
+/// Ends the process in the middle of its start, as asked. The thread that reads the directories is
+/// not waited for: reading may take minutes, and what a start writes is whole after a crash.
+fn leave_a_start() -> ! {
+    tracing::info!("stopping as asked, before the start was done");
+    std::process::exit(0)
 }
 
 /// What `ended` brings, or nothing when it takes longer than `patience`.
@@ -232,7 +317,7 @@ fn cut_off() -> ! {
 }
 
 /// Asks the core for a snapshot at every signal, until the core has ended.
-async fn pass_on_snapshot_signal(mut asked: tokio::signal::unix::Signal, core: Sender<Message>) {
+async fn pass_on_snapshot_signal(mut asked: Signal, core: Sender<Message>) {
     while asked.recv().await.is_some() {
         tracing::info!("SIGUSR1: a snapshot is asked for");
         if core.send(Message::Event(Event::SnapshotAsked)).is_err() {
@@ -286,6 +371,15 @@ mod tests {
         assert_eq!(in_time(std::future::ready(1), patience).await, Some(1));
         let hangs = std::future::pending::<u8>();
         assert_eq!(in_time(hangs, patience).await, None);
+    }
+
+    #[tokio::test]
+    async fn a_stop_that_is_asked_for_during_a_load_ends_it() {
+        let never = std::future::pending::<()>;
+        let now = std::future::ready::<()>;
+        assert_eq!(unless(never(), std::future::ready(1)).await, Some(1));
+        assert_eq!(unless(now(()), std::future::pending::<u8>()).await, None);
+        assert_eq!(unless(now(()), std::future::ready(1)).await, None);
     }
 
     #[test]

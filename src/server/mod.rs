@@ -42,7 +42,7 @@ mod wire;
 
 use std::collections::HashMap;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -73,6 +73,8 @@ const FRAME_TIME_MAX: Duration = Duration::from_secs(60);
 pub struct Listening {
     bound: Vec<Bound>,
     sockets: config::Sockets,
+    /// `max.connections.per.ip.overrides`, resolved.
+    overrides: HashMap<IpAddr, u32>,
 }
 
 /// Why a listener cannot be opened.
@@ -115,7 +117,8 @@ impl std::fmt::Display for BindError {
 
 impl std::error::Error for BindError {}
 
-/// Opens the sockets of `listeners`, all or none. Must be called inside a tokio runtime.
+/// Opens the sockets of `listeners`, all or none, and resolves the names in limits. Must be called
+/// inside a tokio runtime.
 ///
 /// # Errors
 /// The first listener that cannot be opened.
@@ -136,9 +139,16 @@ pub async fn bind<'a>(
             error,
         })?);
     }
+    let mut overrides = HashMap::new();
+    for (host, max) in &sockets.connections_per_ip_overrides {
+        for ip in listener::addresses(host).await {
+            overrides.insert(ip, *max);
+        }
+    }
     Ok(Listening {
         bound,
         sockets: sockets.clone(),
+        overrides,
     })
 }
 
@@ -149,23 +159,12 @@ impl Listening {
     }
 
     /// Begins to serve. Must be called inside a tokio runtime.
-    pub async fn serve(
-        self,
-        core: Arc<dyn Core>,
-        settings: Arc<Settings>,
-        levels: LogLevels,
-    ) -> Server {
+    pub fn serve(self, core: Arc<dyn Core>, settings: Arc<Settings>, levels: LogLevels) -> Server {
         let sockets = &self.sockets;
-        let mut overrides = HashMap::new();
-        for (host, max) in &sockets.connections_per_ip_overrides {
-            for ip in listener::addresses(host).await {
-                overrides.insert(ip, *max);
-            }
-        }
         let limits = Limits::new(
             sockets.connections_max,
             sockets.connections_per_ip_max,
-            overrides,
+            self.overrides,
             sockets.connection_rate_max,
         );
         let stats = Arc::new(Stats::default());

@@ -26,13 +26,11 @@ async fn serve(hosts: &[Option<&str>]) -> Harness {
     let listeners: Vec<_> = hosts.iter().map(|host| loopback(*host)).collect();
     let listening = bind(listeners.iter(), &sockets()).await.unwrap();
     let addresses = listening.addresses().map(|(_, address)| address).collect();
-    let server = listening
-        .serve(
-            Arc::clone(&core) as Arc<dyn Core>,
-            Arc::new(settings()),
-            LogLevels::new(Loggers::default(), Box::new(|_| {})),
-        )
-        .await;
+    let server = listening.serve(
+        Arc::clone(&core) as Arc<dyn Core>,
+        Arc::new(settings()),
+        LogLevels::new(Loggers::default(), Box::new(|_| {})),
+    );
     Harness {
         server,
         core,
