@@ -22,6 +22,7 @@ use super::authorize::cidr::Block;
 use super::authorize::{
     CLUSTER, operation_name, pattern_name, permission_name, resource_name as type_name,
 };
+use super::told::{self, Told};
 use super::{
     Decision, RECORDS_PER_OPERATION_MAX, Reply, Settings, Soft, View, bounded_looks, levels,
     too_large,
@@ -43,9 +44,6 @@ const NO_BLOCKS: &str = "CIDR-based ACL host patterns require metadata version 4
 /// Most entries that one answer to DeleteAcls tells of: filters that match the same entries each
 /// tell of all of them, and a deletion has far fewer of them.
 const MATCHES_PER_ANSWER_MAX: usize = 10 * RECORDS_PER_OPERATION_MAX;
-
-/// Most bytes of names in them: each name may have 32 KiB.
-const MATCHED_BYTES_PER_ANSWER_MAX: usize = 64 << 20;
 
 /// Numbers as the enumerations of the reference read them.
 pub(super) const fn resource_type(number: i8) -> i8 {
@@ -238,7 +236,7 @@ pub(super) fn delete(
     let acls = view.image.acls();
     lookup::bounded(acls, request.filters.iter().map(Filter::from))?;
     let mut gone = BTreeSet::new();
-    let (mut told, mut told_bytes) = (0, 0);
+    let (mut matches, mut told) = (0, Told::default());
     let mut results = Vec::new();
     for filter in &request.filters {
         let filter = Filter::from(filter);
@@ -260,15 +258,12 @@ pub(super) fn delete(
                 ));
             }
             gone.insert(*id);
-            told += 1;
-            told_bytes += acl.resource_name.len() + acl.principal.len() + acl.host.len();
-            if told_bytes > MATCHED_BYTES_PER_ANSWER_MAX {
-                break;
+            matches += 1;
+            if matches > MATCHES_PER_ANSWER_MAX {
+                return Err(too_large());
             }
+            told.add(acl.resource_name.len() + acl.principal.len() + acl.host.len())?;
             matching.push(told_of(acl));
-        }
-        if told > MATCHES_PER_ANSWER_MAX || told_bytes > MATCHED_BYTES_PER_ANSWER_MAX {
-            return Err(too_large());
         }
         results.push(result.with_matching_acls(matching));
     }
@@ -300,7 +295,7 @@ fn told_of(acl: &Acl) -> DeleteAclsMatchingAcl {
 /// Answers DescribeAcls v1 to v3: entries by resource, in order of types and names.
 ///
 /// # Errors
-/// `SECURITY_DISABLED` without an authorizer.
+/// `SECURITY_DISABLED` without an authorizer, `POLICY_VIOLATION` when the answer is too large.
 pub fn describe(
     image: &Image,
     settings: &Settings,
@@ -312,6 +307,7 @@ pub fn describe(
     }
     let filter = Filter::from(request);
     let mut resources: Vec<DescribeAclsResource> = Vec::new();
+    let mut told = Told::default();
     for acl in image.acls().in_order().filter(|acl| filter.matches(acl)) {
         let text = |text: &str| StrBytes::from_string(text.to_owned());
         let entry = AclDescription::default()
@@ -319,21 +315,24 @@ pub fn describe(
             .with_host(text(&acl.host))
             .with_operation(acl.operation)
             .with_permission_type(acl.permission_type);
+        told.add(told::bytes([acl.principal.as_str(), &acl.host]))?;
         let same = |last: &&mut DescribeAclsResource| {
             last.resource_type == acl.resource_type
                 && last.pattern_type == acl.pattern_type
                 && last.resource_name.as_str() == acl.resource_name
         };
-        match resources.last_mut().filter(same) {
-            Some(last) => last.acls.push(entry),
-            None => resources.push(
-                DescribeAclsResource::default()
-                    .with_resource_type(acl.resource_type)
-                    .with_resource_name(text(&acl.resource_name))
-                    .with_pattern_type(acl.pattern_type)
-                    .with_acls(vec![entry]),
-            ),
+        if let Some(last) = resources.last_mut().filter(same) {
+            last.acls.push(entry);
+            continue;
         }
+        told.add(told::bytes([acl.resource_name.as_str()]))?;
+        resources.push(
+            DescribeAclsResource::default()
+                .with_resource_type(acl.resource_type)
+                .with_resource_name(text(&acl.resource_name))
+                .with_pattern_type(acl.pattern_type)
+                .with_acls(vec![entry]),
+        );
     }
     Ok(km::DescribeAclsResponse::default().with_resources(resources))
 }

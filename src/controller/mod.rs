@@ -60,6 +60,7 @@ pub mod scram;
 #[cfg(test)]
 mod testing;
 pub mod tokens;
+mod told;
 mod topic_names;
 #[cfg(test)]
 mod topics_tests;

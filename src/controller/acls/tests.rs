@@ -173,11 +173,9 @@ fn many_filters_do_not_make_an_answer_without_end() {
     assert_eq!(refused.code, ErrorCode::PolicyViolation);
 }
 
-/// Filters that name the same entries tell of each of them again, names of 32 KiB and all.
-#[test]
-fn an_answer_that_repeats_long_names_too_often_is_refused() {
-    let mut world = world();
-    for at in 0..100_u128 {
+/// Entries with names of 30,000 characters.
+fn add_long(world: &mut World, numbers: std::ops::Range<u128>) {
+    for at in numbers {
         let entry = Acl {
             resource_type: 2,
             resource_name: format!("{at:0>30000}"),
@@ -189,6 +187,36 @@ fn an_answer_that_repeats_long_names_too_often_is_refused() {
         };
         world.replay(&Record::AccessControlEntry(entry.record(Uuid::from_u128(at))).at(0));
     }
+}
+
+#[test]
+fn entries_that_take_too_much_to_tell_are_refused() {
+    let mut world = world();
+    let all = km::DescribeAclsRequest::default()
+        .with_resource_type_filter(ANY)
+        .with_resource_name_filter(None)
+        .with_pattern_type_filter(ANY)
+        .with_principal_filter(None)
+        .with_host_filter(None)
+        .with_operation(ANY)
+        .with_permission_type(ANY);
+    add_long(&mut world, 0..1_100);
+    let told = describe(&world.image, &world.settings, &all).unwrap();
+    assert_eq!(told.resources.len(), 1_100);
+    add_long(&mut world, 1_100..1_120);
+    let refused = describe(&world.image, &world.settings, &all).unwrap_err();
+    assert_eq!(refused.code, ErrorCode::PolicyViolation);
+    // Fewer of them are told as ever.
+    let one = all.with_resource_name_filter(Some(StrBytes::from_string(format!("{:0>30000}", 7))));
+    let told = describe(&world.image, &world.settings, &one).unwrap();
+    assert_eq!(told.resources.len(), 1);
+}
+
+/// Filters that name the same entries tell of each of them again, names of 32 KiB and all.
+#[test]
+fn an_answer_that_repeats_long_names_too_often_is_refused() {
+    let mut world = world();
+    add_long(&mut world, 0..100);
     let asked = |filters: usize| {
         let request = km::DeleteAclsRequest::default();
         Request::DeleteAcls(request.with_filters(vec![every_entry(); filters]))

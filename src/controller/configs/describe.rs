@@ -3,7 +3,8 @@
 //!
 //! Documentation is never sent (the field is null): the texts belong to Kafka's own documentation.
 
-use std::collections::BTreeSet;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
 
 use kafka_protocol::messages::describe_configs_request::DescribeConfigsResource;
 use kafka_protocol::messages::describe_configs_response::{
@@ -19,7 +20,8 @@ use super::dynamic::{Level, holds, is_only_dynamic, kind_of};
 use super::topic::{self, Layers, Source};
 use super::{client_metrics, group, server_keys};
 use crate::controller::authorize::{self, Asker, Audit, Operation};
-use crate::controller::{Settings, bounded_items, too_large, topic_names};
+use crate::controller::told::{self, Told};
+use crate::controller::{Settings, bounded_items, topic_names};
 use crate::image::{ConfigMap, ConfigResource, Image, configs};
 use crate::types::loggers::{Level as LogLevel, Loggers};
 use crate::types::{ApiError, ErrorCode};
@@ -29,17 +31,11 @@ const FROM_LOGGER: i8 = 6;
 const FROM_SUBSCRIPTION: i8 = 7;
 const FROM_GROUP: i8 = 8;
 
-/// Most that the entries of one answer take, about: all keys of some 3,000 topics, or hundreds of
-/// times those of a node.
-const ANSWER_BYTES_MAX: usize = 64 << 20;
-
 /// What an entry takes in memory and in the answer, about.
 fn bytes(entry: &Entry) -> usize {
-    let text = |name: &StrBytes, value: &Option<StrBytes>| {
-        128 + 2 * (name.len() + value.as_ref().map_or(0, |value| value.len()))
-    };
-    let synonyms = entry.synonyms.iter().map(|it| text(&it.name, &it.value));
-    64 + text(&entry.name, &entry.value) + synonyms.sum::<usize>()
+    let synonyms = entry.synonyms.iter();
+    let synonyms = synonyms.map(|it| told::bytes_of(&it.name, it.value.as_ref()));
+    64 + told::bytes_of(&entry.name, entry.value.as_ref()) + synonyms.sum::<usize>()
 }
 
 /// Answers DescribeConfigs v1 to v4. What whoever asks may not see comes last.
@@ -66,6 +62,7 @@ pub fn describe(
         loggers,
         layers: Layers::held(image, settings),
         synonyms: request.include_synonyms,
+        shared: RefCell::default(),
     };
     let mut unauthorized = Vec::new();
     let mut allowed = Vec::with_capacity(request.resources.len());
@@ -85,18 +82,14 @@ pub fn describe(
         }
     }
     let mut results = Vec::with_capacity(request.resources.len());
-    let mut told = 0;
+    let mut told = Told::default();
     for resource in allowed {
         let result = DescribeConfigsResult::default()
             .with_resource_type(resource.resource_type)
             .with_resource_name(resource.resource_name.clone());
         results.push(match describer.entries(resource)? {
             Ok(entries) => {
-                // A few bytes may ask for hundreds of keys, and again and again for the same.
-                told += entries.iter().map(bytes).sum::<usize>();
-                if told > ANSWER_BYTES_MAX {
-                    return Err(too_large());
-                }
+                told.add(entries.iter().map(bytes).sum())?;
                 result.with_configs(entries)
             }
             Err(error) => result
@@ -127,6 +120,22 @@ struct Describer<'a> {
     loggers: &'a Loggers,
     layers: Layers<'a>,
     synonyms: bool,
+    /// Entries that are the same for every resource of a kind, or every time one is asked for: to
+    /// work one out takes many times as long as to tell it again.
+    shared: RefCell<BTreeMap<Shared, BTreeMap<String, Entry>>>,
+}
+
+/// Of what entries are shared, by names of keys.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Shared {
+    /// Topics that do not set the key.
+    Topics,
+    /// Groups that do not set the key.
+    Groups,
+    /// This node.
+    Node,
+    /// All brokers.
+    Brokers,
 }
 
 fn refuse<T>(message: impl Into<String>) -> Result<T, ApiError> {
@@ -166,26 +175,44 @@ impl Describer<'_> {
         }
         let set = self.image.topic_config(name);
         let own = |key: &str| set.and_then(|map| map.get(key));
-        let effective = topic::effective(self.layers, own);
-        let effective = effective
-            .into_iter()
-            .filter(|entry| wanted.has(entry.definition.name));
-        let entry = |effective: topic::Effective| {
-            let definition = effective.definition;
-            let mut synonyms = Vec::new();
-            if let Some(value) = own(definition.name) {
-                let value = normal(definition, value);
-                synonyms.push(synonym(definition.name, value, Source::Topic.id()));
-            }
-            let names = topic::synonyms(definition.name);
-            if let Some((first, _)) = names.first() {
-                let names: Vec<&str> = names.iter().map(|(name, _)| *name).collect();
-                synonyms.extend(self.server_synonyms(first, &names));
-            }
-            let value = effective.used().ok();
-            self.entry(definition, value.as_ref().map(definition::text), synonyms)
+        let shown = topic::shown(own).into_iter();
+        let shown = shown.filter(|definition| wanted.has(definition.name));
+        let entry = |definition: &'static Definition| match own(definition.name) {
+            Some(value) => self.topic_entry(definition, Some(value)),
+            None => self.shared(Shared::Topics, definition.name, || {
+                self.topic_entry(definition, None)
+            }),
         };
-        Ok(effective.map(entry).collect())
+        Ok(shown.map(entry).collect())
+    }
+
+    /// The entry that is told of every one of these, worked out when the first asks.
+    fn shared(&self, of: Shared, name: &str, make: impl FnOnce() -> Entry) -> Entry {
+        let known = self.shared.borrow();
+        if let Some(entry) = known.get(&of).and_then(|entries| entries.get(name)) {
+            return entry.clone();
+        }
+        drop(known);
+        let entry = make();
+        let mut known = self.shared.borrow_mut();
+        let entries = known.entry(of).or_default();
+        entries.insert(name.to_owned(), entry.clone());
+        entry
+    }
+
+    fn topic_entry(&self, definition: &'static Definition, own: Option<&str>) -> Entry {
+        let mut synonyms = Vec::new();
+        if let Some(value) = own {
+            let value = normal(definition, value);
+            synonyms.push(synonym(definition.name, value, Source::Topic.id()));
+        }
+        let names = topic::synonyms(definition.name);
+        if let Some((first, _)) = names.first() {
+            let names: Vec<&str> = names.iter().map(|(name, _)| *name).collect();
+            synonyms.extend(self.server_synonyms(first, &names));
+        }
+        let value = self.layers.effective(definition, own).used().ok();
+        self.entry(definition, value.as_ref().map(definition::text), synonyms)
     }
 
     /// What is set dynamically for all brokers.
@@ -194,10 +221,12 @@ impl Describer<'_> {
         let set = map.into_iter().flat_map(ConfigMap::iter);
         set.filter(|(name, value)| wanted.has(name) && holds(name, value, Level::Cluster))
             .map(|(name, value)| {
-                let mut synonyms =
-                    self.server_synonyms(name, server_synonym_names(name).as_slice());
-                synonyms.retain(|synonym| synonym.source == Source::Cluster.id());
-                self.server_entry(name, Some(value.to_owned()), synonyms)
+                self.shared(Shared::Brokers, name, || {
+                    let mut synonyms =
+                        self.server_synonyms(name, server_synonym_names(name).as_slice());
+                    synonyms.retain(|synonym| synonym.source == Source::Cluster.id());
+                    self.server_entry(name, Some(value.to_owned()), synonyms)
+                })
             })
             .collect()
     }
@@ -231,9 +260,11 @@ impl Describer<'_> {
             names.extend(held.map(|(name, _)| name));
         }
         let entry = |name: &str| {
-            let value = self.server_value(name);
-            let synonyms = self.server_synonyms(name, server_synonym_names(name).as_slice());
-            self.server_entry(name, value, synonyms)
+            self.shared(Shared::Node, name, || {
+                let value = self.server_value(name);
+                let synonyms = self.server_synonyms(name, server_synonym_names(name).as_slice());
+                self.server_entry(name, value, synonyms)
+            })
         };
         Ok(names
             .into_iter()
@@ -296,34 +327,41 @@ impl Describer<'_> {
             let told = own(key.definition.name).is_some() || self.is_in_the_file(key.synonym);
             wanted.has(key.definition.name) && (!key.internal || told)
         });
-        let entry = |key: &group::GroupKey| {
-            let definition = &key.definition;
-            let inherited = key.synonym.and_then(|name| self.server_value(name));
-            // The assignor of a group is the first of the brokers' list, not the list.
-            let inherited = match definition.default {
-                Some(_) => inherited,
-                None => inherited.map(|list| list.split(',').next().unwrap_or("").to_owned()),
-            };
-            let value = own(definition.name).map(str::to_owned).or(inherited);
-            let value = value.or_else(|| definition.default.map(str::to_owned));
-            let value = value.and_then(|value| normal(definition, &value));
-            let mut synonyms = Vec::new();
-            if own(definition.name).is_some() {
-                synonyms.push(synonym(definition.name, value.clone(), FROM_GROUP));
-            }
-            match (key.synonym, definition.default) {
-                (Some(server), _) => synonyms.extend(self.server_synonyms(server, &[server])),
-                (None, Some(default)) => {
-                    let default = Some(default.to_owned());
-                    synonyms.push(synonym(definition.name, default, Source::Default.id()));
-                }
-                (None, None) => {}
-            }
-            self.entry(definition, value, synonyms)
+        let entry = |key: &group::GroupKey| match own(key.definition.name) {
+            Some(value) => self.group_entry(key, Some(value)),
+            None => self.shared(Shared::Groups, key.definition.name, || {
+                self.group_entry(key, None)
+            }),
         };
         let mut entries: Vec<Entry> = shown.map(entry).collect();
         entries.sort_by(|a, b| a.name.as_str().cmp(b.name.as_str()));
         Ok(entries)
+    }
+
+    fn group_entry(&self, key: &group::GroupKey, own: Option<&str>) -> Entry {
+        let definition = &key.definition;
+        let inherited = key.synonym.and_then(|name| self.server_value(name));
+        // The assignor of a group is the first of the brokers' list, not the list.
+        let inherited = match definition.default {
+            Some(_) => inherited,
+            None => inherited.map(|list| list.split(',').next().unwrap_or("").to_owned()),
+        };
+        let value = own.map(str::to_owned).or(inherited);
+        let value = value.or_else(|| definition.default.map(str::to_owned));
+        let value = value.and_then(|value| normal(definition, &value));
+        let mut synonyms = Vec::new();
+        if own.is_some() {
+            synonyms.push(synonym(definition.name, value.clone(), FROM_GROUP));
+        }
+        match (key.synonym, definition.default) {
+            (Some(server), _) => synonyms.extend(self.server_synonyms(server, &[server])),
+            (None, Some(default)) => {
+                let default = Some(default.to_owned());
+                synonyms.push(synonym(definition.name, default, Source::Default.id()));
+            }
+            (None, None) => {}
+        }
+        self.entry(definition, value, synonyms)
     }
 
     fn is_in_the_file(&self, key: Option<&str>) -> bool {

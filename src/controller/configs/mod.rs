@@ -9,6 +9,8 @@ mod alter;
 pub mod client_metrics;
 pub mod definition;
 pub mod describe;
+#[cfg(test)]
+mod describe_tests;
 mod dynamic;
 pub mod group;
 pub mod incremental;

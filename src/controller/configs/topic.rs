@@ -258,7 +258,7 @@ impl<'a> Layers<'a> {
         .filter_map(|(source, value)| Some((source, value?)))
     }
 
-    fn effective(self, definition: &'static Definition, own: Option<&str>) -> Effective {
+    pub(super) fn effective(self, definition: &'static Definition, own: Option<&str>) -> Effective {
         if let Some(value) = own {
             return Effective {
                 definition,
@@ -287,16 +287,23 @@ impl<'a> Layers<'a> {
     }
 }
 
+/// The keys that are told of a topic, in order of names; `own` gives what is set on it.
+pub(super) fn shown<'a>(own: impl Fn(&str) -> Option<&'a str>) -> Vec<&'static Definition> {
+    let mut all: Vec<&Definition> = DEFINITIONS
+        .iter()
+        .filter(|definition| definition.name != INTERNAL || own(INTERNAL).is_some())
+        .collect();
+    all.sort_unstable_by_key(|definition| definition.name);
+    all
+}
+
 /// The effective value of every key of a topic in order of names; `own` gives what is set on it.
 #[must_use]
 pub fn effective<'a>(layers: Layers<'_>, own: impl Fn(&str) -> Option<&'a str>) -> Vec<Effective> {
-    let mut all: Vec<Effective> = DEFINITIONS
-        .iter()
-        .filter(|definition| definition.name != INTERNAL || own(INTERNAL).is_some())
+    let shown = shown(&own).into_iter();
+    shown
         .map(|definition| layers.effective(definition, own(definition.name)))
-        .collect();
-    all.sort_unstable_by_key(|entry| entry.definition.name);
-    all
+        .collect()
 }
 
 /// The effective value of one key of a topic that exists, as text.
