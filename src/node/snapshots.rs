@@ -127,6 +127,7 @@ impl Snapshots {
         self.bytes = 0;
         self.newest = held.id.offset;
         self.since = Some(now);
+        self.retry_at = None;
         self.held.add(held);
         if restarted {
             self.held.removed(held.id, u64::MAX);
@@ -151,6 +152,18 @@ impl Snapshots {
 
     /// What was ordered is no file. The node goes on: the log has everything that it would cover.
     pub(super) fn not_written(&mut self, now: Instant, id: OffsetAndEpoch, reason: &str) {
+        self.writing = false;
+        if id.offset <= self.newest {
+            return tracing::warn!(
+                "the snapshot {}-{} was not written: {reason} A newer one took its place",
+                id.offset,
+                id.epoch
+            );
+        }
+        let retry_at = now.plus_ms(RETRY_INTERVAL_MS);
+        self.retry_at = Some(retry_at);
+        // Where nothing is committed any more, nothing else tries it again.
+        self.clean_at = Some(retry_at);
         tracing::warn!(
             "the snapshot {}-{} was not written: {reason} The log goes on without it and grows \
              until one is written; it is tried again after {} s, or when it is asked for (SIGUSR1)",
@@ -158,8 +171,6 @@ impl Snapshots {
             id.epoch,
             RETRY_INTERVAL_MS / 1_000
         );
-        self.writing = false;
-        self.retry_at = Some(now.plus_ms(RETRY_INTERVAL_MS));
     }
 
     fn is_due(&mut self, now: Instant, end: Offset) -> Option<Why> {
@@ -286,8 +297,7 @@ impl Node {
         self.snapshot_if_due(now, effects);
     }
 
-    /// Looks at retention when it is time, and at a snapshot that is to be tried again: where
-    /// nothing is committed any more, nothing else does.
+    /// Looks at retention when it is time, and at a snapshot that is to be tried again.
     pub(super) fn clean_if_due(&mut self, now: Now, effects: &mut Vec<Effect>) {
         let due = *self
             .snapshots
@@ -343,6 +353,7 @@ impl Node {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::types::Epoch;
 
     fn snapshots() -> Snapshots {
         let rules = SnapshotRules {
@@ -377,14 +388,51 @@ mod tests {
         let mut snapshots = snapshots();
         snapshots.note(500);
         snapshots.writing = true;
-        let id = OffsetAndEpoch::default();
+        let id = OffsetAndEpoch {
+            offset: Offset(11),
+            epoch: Epoch(1),
+        };
         snapshots.not_written(Instant(1_000), id, "No room.");
         assert_eq!(snapshots.is_due(Instant(60_999), Offset(11)), None);
+        // Nobody else wakes a node that commits nothing.
+        assert_eq!(snapshots.next_clean(), Instant(61_000));
         let again = snapshots.is_due(Instant(61_000), Offset(11));
         assert_eq!(again, Some(Why::Again));
         snapshots.asked = true;
         let asked = snapshots.is_due(Instant(1_001), Offset(11));
         assert_eq!(asked, Some(Why::Asked));
+    }
+
+    #[test]
+    fn a_snapshot_that_could_not_be_written_is_not_tried_again_when_a_newer_one_came() {
+        let held = HeldSnapshot {
+            id: OffsetAndEpoch {
+                offset: Offset(20),
+                epoch: Epoch(1),
+            },
+            bytes: 1,
+            last_timestamp: None,
+        };
+        let own = OffsetAndEpoch::default();
+        for failed_first in [true, false] {
+            let mut snapshots = snapshots();
+            snapshots.newest = Offset(0);
+            let not_written = |snapshots: &mut Snapshots| {
+                let id = OffsetAndEpoch {
+                    offset: Offset(10),
+                    ..own
+                };
+                snapshots.not_written(Instant(1_000), id, "No room.");
+            };
+            if failed_first {
+                not_written(&mut snapshots);
+            }
+            snapshots.taken_over(held, true, Instant(1_000));
+            if !failed_first {
+                not_written(&mut snapshots);
+            }
+            assert_eq!(snapshots.retry_at, None);
+        }
     }
 
     #[test]

@@ -18,6 +18,8 @@ pub enum FaultKind {
     Locked,
     /// A file is gone that must be there.
     Missing,
+    /// The disk or a quota is full, or what is free on it is kept for the log.
+    NoRoom,
     /// The directory was never formatted.
     NotFormatted,
     /// A version that this release does not know.
@@ -48,7 +50,11 @@ impl StorageFault {
     pub(crate) fn io(action: &str, path: &Path, error: &io::Error) -> Self {
         let cure = cure(error.kind());
         let sentence = format!("Failed to {action} {}: {error}; {cure}.", path.display());
-        Self::new(FaultKind::Io, path, sentence)
+        let kind = match error.kind() {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => FaultKind::NoRoom,
+            _ => FaultKind::Io,
+        };
+        Self::new(kind, path, sentence)
     }
 
     /// What helps, as the sentence says it: its end. `None` where no part of it is that.

@@ -26,7 +26,7 @@ use super::quorum_state::{self, QUORUM_STATE_FILE};
 use super::recovery::{self, OpenOptions};
 use super::segment::LogReader;
 use super::snapshot::receive::{Received, Receiving, is_senders};
-use super::snapshot::{self, SnapshotFile};
+use super::snapshot::{self, Outcome, SnapshotFile};
 use super::{
     Command, Completion, HeldSnapshot, Recovered, SnapshotChunk, SnapshotOrder, SnapshotPiece,
 };
@@ -510,15 +510,18 @@ impl Writer {
             // Requests are waited for, a snapshot is not: it takes what they leave.
             let _ = rustix::process::nice(SNAPSHOT_NICE);
             match snapshot::write(&dir, &order, pace) {
-                Ok(Some(bytes)) => teller.tell(Completion::SnapshotWritten(HeldSnapshot {
-                    id: order.id,
-                    bytes,
-                    last_timestamp: Some(order.last_timestamp),
-                })),
-                Ok(None) => {}
+                Ok(Outcome::Whole(bytes)) => {
+                    teller.tell(Completion::SnapshotWritten(HeldSnapshot {
+                        id: order.id,
+                        bytes,
+                        last_timestamp: Some(order.last_timestamp),
+                    }));
+                }
+                Ok(Outcome::GivenUp) => {}
                 // The part is deleted, and what it had to cover stays in the log: a disk without
                 // room for a snapshot may have room for the log.
-                Err(fault) => teller.tell(not_written(order.id, fault)),
+                Ok(Outcome::Unwritten(fault)) => teller.tell(not_written(order.id, fault)),
+                Err(fault) => teller.tell(Completion::Failed(fault.sentence)),
             }
         });
         match spawned {

@@ -4,7 +4,7 @@
 //! completions come back in that order, except for reads, which may overtake nothing before them
 //! but may complete later. Appends that wait together are written together and synced once. A
 //! completion of a write means: it survives a power cut. A failed write, sync or rename is final
-//! (but for that of a snapshot of this node's own, whose file is given up as a whole):
+//! (but for that of a snapshot of this node's own that has no name yet: its file is given up):
 //! [`Completion::Failed`] is the last completion and the process stops; a failed fsync is never
 //! tried again (what the page cache holds after it is unknown).
 //!
@@ -31,6 +31,7 @@ pub(crate) mod presence;
 pub mod quorum_state;
 pub mod reader;
 mod recovery;
+mod room;
 mod scan;
 mod segment;
 pub mod snapshot;

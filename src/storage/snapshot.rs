@@ -285,12 +285,33 @@ fn describe(fault: &BatchFault) -> String {
 /// Records in one batch of a snapshot.
 const BATCH_RECORDS_MAX: u32 = 1024;
 
-/// Writes the whole snapshot that is ordered and gives its size; `None` when it was given up before
-/// that. What cannot be written leaves no file, nor does a snapshot that is given up.
+/// What became of a snapshot that was ordered.
+#[derive(Debug)]
+pub(crate) enum Outcome {
+    /// It is durable under its name; its size in bytes.
+    Whole(u64),
+    /// It was given up, and there is no such file.
+    GivenUp,
+    /// It could not be written, and there is no such file.
+    Unwritten(StorageFault),
+}
+
+/// Writes the whole snapshot that is ordered.
 ///
 /// # Errors
-/// When a record cannot be encoded, or a write, sync or rename fails.
-pub(crate) fn write(dir: &Path, order: &SnapshotOrder, mut pace: Pace) -> Result<Option<u64>> {
+/// When the file has its name and the directory cannot be synced: whether a power cut leaves it
+/// there is not known then.
+pub(crate) fn write(dir: &Path, order: &SnapshotOrder, pace: Pace) -> Result<Outcome> {
+    match write_unsynced(dir, order, pace) {
+        Ok(Some(bytes)) => atomic::sync_dir(dir).map(|()| Outcome::Whole(bytes)),
+        Ok(None) => Ok(Outcome::GivenUp),
+        Err(fault) => Ok(Outcome::Unwritten(fault)),
+    }
+}
+
+/// The file, durable but for its name; its size, or `None` when it was given up. A fault leaves
+/// none.
+fn write_unsynced(dir: &Path, order: &SnapshotOrder, mut pace: Pace) -> Result<Option<u64>> {
     let SnapshotOrder {
         id,
         last_timestamp,
@@ -299,7 +320,9 @@ pub(crate) fn write(dir: &Path, order: &SnapshotOrder, mut pace: Pace) -> Result
         content,
     } = order;
     let mut writer = SnapshotWriter::create(dir, *id, *last_timestamp, *timestamp, control)?;
-    let mut going = Ok(true);
+    let mut going = pace
+        .check_room(writer.out.get_ref(), &writer.part)
+        .map(|()| true);
     content.records(&mut |record| {
         if matches!(going, Ok(true)) {
             let pushed = writer.push(&record);
@@ -309,7 +332,7 @@ pub(crate) fn write(dir: &Path, order: &SnapshotOrder, mut pace: Pace) -> Result
     if !going? || pace.is_given_up() {
         return Ok(None);
     }
-    writer.finish().map(Some)
+    writer.name().map(Some)
 }
 
 /// Writes a checkpoint file under a temporary name and gives it its own when it is whole.
@@ -415,17 +438,26 @@ impl SnapshotWriter {
         self.end_batch()?;
         if pace.is_due(self.bytes) {
             self.out.flush().context("write", &self.part)?;
+            pace.check_room(self.out.get_ref(), &self.part)?;
             return Ok(!pace.pause(self.out.get_ref(), self.bytes));
         }
         Ok(!pace.is_given_up())
     }
 
-    /// Writes the footer, makes the file durable and read-only, and gives it its name. Returns its
-    /// size.
+    /// Writes the footer, makes the file durable and read-only, and gives it its name, durably.
+    /// Returns its size.
     ///
     /// # Errors
-    /// When anything of that fails; then there is no such snapshot.
-    pub fn finish(mut self) -> Result<u64> {
+    /// When anything of that fails. Only if it was the sync of the directory is there a file.
+    pub fn finish(self) -> Result<u64> {
+        let dir = self.dir.clone();
+        let bytes = self.name()?;
+        atomic::sync_dir(&dir)?;
+        Ok(bytes)
+    }
+
+    /// [`Self::finish`] without the sync of the directory. A fault leaves no file.
+    fn name(mut self) -> Result<u64> {
         self.end_batch()?;
         let next = self.batch.next_offset();
         self.batch = BatchBuilder::control(next, self.id.epoch, self.timestamp);
@@ -437,7 +469,7 @@ impl SnapshotWriter {
         let bytes = file.metadata().context("read", &self.part)?.len();
         file.set_permissions(Permissions::from_mode(0o400))
             .context("make read-only", &self.part)?;
-        atomic::rename(&self.part, &path(&self.dir, self.id))?;
+        std::fs::rename(&self.part, path(&self.dir, self.id)).context("rename", &self.part)?;
         self.finished = true;
         Ok(bytes)
     }

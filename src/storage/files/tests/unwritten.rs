@@ -3,36 +3,94 @@
 use super::*;
 use crate::storage::Content;
 use crate::storage::snapshot::path;
+use rustix::thread::{CapabilitySet, capabilities, set_capabilities};
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::PathBuf;
+
+const ID: OffsetAndEpoch = OffsetAndEpoch {
+    offset: Offset(1),
+    epoch: Epoch(1),
+};
+
+fn order(content: impl Content + 'static) -> SnapshotOrder {
+    SnapshotOrder {
+        id: ID,
+        last_timestamp: Timestamp(1),
+        timestamp: Timestamp(1),
+        control: Vec::new(),
+        content: Arc::new(content),
+    }
+}
+
+#[derive(Debug)]
+struct Nothing;
+
+impl Content for Nothing {
+    fn records(&self, _sink: &mut dyn FnMut(crate::records::VersionedRecord)) {}
+}
+
+/// Lets names be given in the directory, and nobody open it: no sync of it succeeds.
+#[derive(Debug)]
+struct Closes(PathBuf);
+
+impl Content for Closes {
+    fn records(&self, _sink: &mut dyn FnMut(crate::records::VersionedRecord)) {
+        // The superuser opens what he likes; this is of the thread alone, which ends soon.
+        let mut own = capabilities(None).unwrap();
+        own.effective = CapabilitySet::empty();
+        set_capabilities(None, own).unwrap();
+        std::fs::set_permissions(&self.0, Permissions::from_mode(0o300)).unwrap();
+    }
+}
+
+/// The file has its name, and whether it keeps that is not known: nobody may go on from there.
+#[test]
+fn a_snapshot_whose_name_cannot_be_made_durable_ends_the_disk() {
+    let running = fresh();
+    let dir = options(running._dir.as_ref().unwrap().path()).dir;
+    let content = Closes(dir.clone());
+    running.disk.submit(Command::WriteSnapshot(order(content)));
+    match running.next() {
+        Completion::Failed(sentence) => {
+            assert!(
+                sentence.starts_with("Failed to sync directory "),
+                "{sentence}"
+            );
+            assert!(sentence.contains(dir.to_str().unwrap()), "{sentence}");
+        }
+        other => panic!("{other:?}"),
+    }
+    std::fs::set_permissions(&dir, Permissions::from_mode(0o700)).unwrap();
+    assert!(path(&dir, ID).exists());
+}
+
+#[test]
+fn a_snapshot_that_would_take_the_room_of_the_log_is_given_up() {
+    let dir = tempfile::tempdir().unwrap();
+    let (_stop, mut pace) = pace();
+    pace.reserve_bytes = 1 << 60;
+    match snapshot::write(dir.path(), &order(Nothing), pace).unwrap() {
+        Outcome::Unwritten(fault) => assert_eq!(fault.kind, FaultKind::NoRoom, "{fault}"),
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
+}
 
 /// No room, no permission, or, as here, something in the way of its name.
 #[test]
 fn a_snapshot_that_cannot_be_written_leaves_no_part_and_the_log_goes_on() {
-    #[derive(Debug)]
-    struct Nothing;
-    impl Content for Nothing {
-        fn records(&self, _sink: &mut dyn FnMut(crate::records::VersionedRecord)) {}
-    }
     let dir = tempfile::tempdir().unwrap();
     let running = start(dir.path());
-    let id = OffsetAndEpoch {
-        offset: Offset(1),
-        epoch: Epoch(1),
-    };
-    let path = path(&options(dir.path()).dir, id);
+    let path = path(&options(dir.path()).dir, ID);
     let part = path.with_extension("checkpoint.part");
     // Before the first byte, and after the last.
     for in_the_way in [&part, &path] {
         std::fs::create_dir(in_the_way).unwrap();
-        running.disk.submit(Command::WriteSnapshot(SnapshotOrder {
-            id,
-            last_timestamp: Timestamp(1),
-            timestamp: Timestamp(1),
-            control: Vec::new(),
-            content: Arc::new(Nothing),
-        }));
+        running.disk.submit(Command::WriteSnapshot(order(Nothing)));
         match running.next() {
             Completion::SnapshotNotWritten { id: told, reason } => {
-                assert_eq!(told, id);
+                assert_eq!(told, ID);
                 assert!(reason.contains(part.to_str().unwrap()), "{reason}");
             }
             other => panic!("{other:?}"),
