@@ -271,6 +271,7 @@ fn other_input(command: &str, args: &Args) -> Option<Input> {
             end: number(words[1]),
         },
         "failed" => Input::SnapshotFailed(end(words[0])),
+        "without-room" => Input::SnapshotWithoutRoom(end(words[0])),
         "resign" => Input::Resign,
         _ => return None,
     })

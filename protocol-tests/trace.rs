@@ -339,6 +339,7 @@ pub(crate) fn input(input: &Input) -> String {
         Input::PeerLost { peer } => format!("lost {peer}"),
         Input::PieceKept { id, end: kept } => format!("kept {} up to {kept}", end(*id)),
         Input::SnapshotFailed(id) => format!("snapshot {} failed", end(*id)),
+        Input::SnapshotWithoutRoom(id) => format!("snapshot {} without room", end(*id)),
         Input::UpgradeKraftVersion(level) => format!("kraft.version {level}"),
         Input::Resign => "resign".to_owned(),
         Input::Shutdown => "shutdown".to_owned(),

@@ -8,7 +8,7 @@
 
 use crate::image::Image;
 use crate::raft::{ControlRecord, Input, LoadedSnapshot};
-use crate::storage::HeldSnapshot;
+use crate::storage::{HeldSnapshot, Unreceived};
 use crate::types::{Now, OffsetAndEpoch, Timestamp};
 
 use super::apply::Replayer;
@@ -31,14 +31,27 @@ impl Node {
         &mut self,
         now: Now,
         id: OffsetAndEpoch,
-        outcome: Result<HeldSnapshot, String>,
+        outcome: Result<HeldSnapshot, Unreceived>,
         effects: &mut Vec<Effect>,
     ) {
+        let lacks_room = matches!(outcome, Err(Unreceived::NoRoom(_)));
+        let lacked_room = std::mem::replace(&mut self.snapshots.lacks_room, lacks_room);
         match outcome {
             Ok(_) => effects.push(Effect::LoadSnapshot(id)),
-            Err(reason) => {
+            Err(Unreceived::NoGood(reason)) => {
                 tracing::warn!("a fetched snapshot is no good: {reason}");
                 self.drive(now, Input::SnapshotFailed(id), effects);
+            }
+            Err(Unreceived::NoRoom(reason)) => {
+                if !lacked_room {
+                    tracing::warn!(
+                        "the leader's snapshot {}-{} is not fetched: {reason} Until there is room \
+                         it is asked for again and again, as this node cannot follow without it",
+                        id.offset,
+                        id.epoch
+                    );
+                }
+                self.drive(now, Input::SnapshotWithoutRoom(id), effects);
             }
         }
     }

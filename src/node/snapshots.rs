@@ -76,6 +76,8 @@ pub(super) struct Snapshots {
     clean_at: Option<Instant>,
     /// When a replica was last given a piece of a snapshot.
     fetched_at: Option<Instant>,
+    /// The last piece of a leader's snapshot found no room, which was told.
+    pub(super) lacks_room: bool,
 }
 
 impl Snapshots {
@@ -92,6 +94,7 @@ impl Snapshots {
             cleaning: None,
             clean_at: None,
             fetched_at: None,
+            lacks_room: false,
         }
     }
 

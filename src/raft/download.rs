@@ -3,7 +3,8 @@
 //!
 //! One piece at a time: the next is asked for when the one before is on disk, so memory holds one.
 //! A connection that breaks costs the piece under way. Anything that does not fit begins the
-//! download anew, and what the leader does not have any more ends it.
+//! download anew, and what the leader does not have any more ends it. What has no room on this disk
+//! is asked for by its first byte, which tells the disk the size, until there is room.
 
 use super::calls::{Call, Kind};
 use super::input::{Ask, FetchSnapshotRequest, Request, Told};
@@ -35,20 +36,24 @@ enum Stage {
     /// All bytes were given to the disk: the snapshot is being loaded. That may take longer than a
     /// leader waits for a voter, so a byte is asked for now and then: from then on, or at once.
     Loading(Option<Instant>),
+    /// The disk has no room for it. Its first byte is asked for again: from then on, or at once.
+    Waiting(Option<Instant>),
 }
 
 impl Download {
     /// When something here changes by time alone.
     pub(super) fn deadline(&self) -> Instant {
         match self.stage {
-            Stage::Loading(Some(at)) => at,
-            Stage::Kept(_) | Stage::Keeping(_) | Stage::Loading(None) => Instant::NEVER,
+            Stage::Loading(Some(at)) | Stage::Waiting(Some(at)) => at,
+            Stage::Kept(_) | Stage::Keeping(_) | Stage::Loading(None) | Stage::Waiting(None) => {
+                Instant::NEVER
+            }
         }
     }
 
     /// Forgets a wait that is over.
     pub(super) fn wake(&mut self, now: Instant) {
-        if let Stage::Loading(at) = &mut self.stage {
+        if let Stage::Loading(at) | Stage::Waiting(at) = &mut self.stage {
             at.take_if(|at| *at <= now);
         }
     }
@@ -63,7 +68,16 @@ impl Download {
         match self.stage {
             Stage::Kept(position) => Some(position),
             Stage::Loading(None) => self.size.map(|size| size.saturating_sub(1)),
-            Stage::Keeping(_) | Stage::Loading(Some(_)) => None,
+            Stage::Waiting(None) => Some(0),
+            Stage::Keeping(_) | Stage::Loading(Some(_)) | Stage::Waiting(Some(_)) => None,
+        }
+    }
+
+    /// The most that the next piece may have, if `most` is what this node takes otherwise.
+    fn bytes_max(&self, most: u32) -> i32 {
+        match self.stage {
+            Stage::Waiting(_) => 1,
+            _ => i32::try_from(most).unwrap_or(i32::MAX),
         }
     }
 }
@@ -131,7 +145,7 @@ impl Raft {
             id: download.id,
             // Below the greatest size.
             position: i64::try_from(position).unwrap_or(i64::MAX),
-            max_bytes: i32::try_from(self.config.snapshot_bytes_max).unwrap_or(i32::MAX),
+            max_bytes: download.bytes_max(self.config.snapshot_bytes_max),
         };
         let kind = Kind::FetchSnapshot(download.id, position);
         let ask = Ask::Raft(Request::FetchSnapshot(request));
@@ -173,7 +187,7 @@ impl Raft {
         if !fits {
             self.fetching.download = Some(match download.stage {
                 Stage::Loading(_) => download.loading(again),
-                Stage::Kept(_) | Stage::Keeping(_) => Download {
+                Stage::Kept(_) | Stage::Keeping(_) | Stage::Waiting(_) => Download {
                     size: None,
                     stage: Stage::Kept(0),
                     ..download
@@ -241,6 +255,16 @@ impl Raft {
         {
             let leader = PeerName::Node(role.leader);
             self.rest(leader, turn.now.instant);
+        }
+    }
+
+    /// There is no room for a snapshot. The leader still hears of this node, which goes on as soon
+    /// as there is.
+    pub(super) fn snapshot_without_room(&mut self, id: OffsetAndEpoch, turn: &Turn) {
+        let again = self.touch_at(turn);
+        if let Some(download) = self.fetching.download.as_mut().filter(|it| it.id == id) {
+            download.size = None;
+            download.stage = Stage::Waiting(Some(again));
         }
     }
 

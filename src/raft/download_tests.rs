@@ -28,13 +28,18 @@ fn offer(id: OffsetAndEpoch) -> Answer {
 
 /// The one question that was sent, if it is for a piece: where it begins.
 fn piece(node: &mut Node) -> (CallId, i64) {
+    piece_of(node, 1 << 20)
+}
+
+/// The same for a piece of so many bytes at most.
+fn piece_of(node: &mut Node, bytes_max: i32) -> (CallId, i64) {
     tell_voter(node);
     assert_eq!(node.sent.len(), 1, "{:?}", node.sent);
     match node.sent.pop_front() {
         Some((call, to, Ask::Raft(Request::FetchSnapshot(ask)))) => {
             assert_eq!(to.name, PeerName::Node(NodeId(2)));
             assert_eq!(ask.id, SNAPSHOT);
-            assert_eq!((ask.current_leader_epoch, ask.max_bytes), (5, 1 << 20));
+            assert_eq!((ask.current_leader_epoch, ask.max_bytes), (5, bytes_max));
             assert_eq!(ask.cluster_id.as_deref(), Some("cluster"));
             (call, ask.position)
         }
@@ -273,6 +278,32 @@ fn a_snapshot_that_is_no_good_is_fetched_again() {
     node.input(Input::WakeUp);
     node.fetched(offer(SNAPSHOT));
     assert_eq!(piece(&mut node).1, 0);
+}
+
+/// Neither does a full disk end the node, nor does it fetch in a tight loop what it cannot keep.
+#[test]
+fn a_snapshot_without_room_is_asked_for_by_one_byte_until_there_is_room() {
+    let mut node = fetching();
+    take(&mut node, 100);
+    let (call, _) = piece(&mut node);
+    node.answer(call, told(SNAPSHOT, 250, 100, 100));
+    assert_eq!(kept(&mut node), (100, 200));
+    for now in [500, 1_000, 1_500] {
+        node.input(Input::SnapshotWithoutRoom(SNAPSHOT));
+        assert!(node.sent.is_empty());
+        assert_eq!(node.rig.raft.next_wakeup(), Instant(now));
+        node.rig.now = now;
+        node.input(Input::WakeUp);
+        let (call, position) = piece_of(&mut node, 1);
+        assert_eq!(position, 0);
+        node.answer(call, told(SNAPSHOT, 250, 0, 1));
+        assert_eq!(kept(&mut node), (0, 1));
+    }
+    node.input(Input::PieceKept {
+        id: SNAPSHOT,
+        end: 1,
+    });
+    assert_eq!(piece(&mut node).1, 1);
 }
 
 #[test]

@@ -66,6 +66,8 @@ pub enum Input {
     },
     /// What came in of this snapshot is no good and was dropped.
     SnapshotFailed(OffsetAndEpoch),
+    /// There is no room for this snapshot, and what came in of it was dropped.
+    SnapshotWithoutRoom(OffsetAndEpoch),
     /// The state machine agreed to finalize this kraft.version (KIP-853); see
     /// [`super::Raft::check_kraft_version`].
     UpgradeKraftVersion(u16),

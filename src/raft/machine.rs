@@ -231,6 +231,7 @@ impl Raft {
             Some(Input::Propose(proposal)) => self.propose(proposal, &mut turn),
             Some(Input::PieceKept { id, end }) => self.piece_kept(id, end),
             Some(Input::SnapshotFailed(id)) => self.snapshot_failed(id, &turn),
+            Some(Input::SnapshotWithoutRoom(id)) => self.snapshot_without_room(id, &turn),
             Some(Input::PeerFound { peer, pre_vote }) => self.peer_found(peer, pre_vote),
             Some(
                 input @ (Input::Request { .. }

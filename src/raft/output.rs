@@ -71,7 +71,8 @@ pub enum Output {
     KeepOpen(Vec<Peer>),
     /// Bytes of the leader's snapshot, to be written behind those before (position 0 begins anew);
     /// told back with [`super::Input::PieceKept`]. The last piece (`position` plus its length is
-    /// `size`) is followed by [`super::Input::SnapshotLoaded`] or `SnapshotFailed` instead.
+    /// `size`) is followed by [`super::Input::SnapshotLoaded`] or `SnapshotFailed` instead, and
+    /// any by `SnapshotWithoutRoom`.
     KeepPiece {
         /// Of which snapshot.
         id: OffsetAndEpoch,

@@ -25,7 +25,7 @@ use super::pace::pace;
 use super::quorum_state::{self, QUORUM_STATE_FILE};
 use super::recovery::{self, OpenOptions};
 use super::segment::LogReader;
-use super::snapshot::receive::{Received, Receiving, is_senders};
+use super::snapshot::receive::{Received, Receiving};
 use super::snapshot::{self, Outcome, SnapshotFile};
 use super::{
     Command, Completion, HeldSnapshot, Recovered, SnapshotChunk, SnapshotOrder, SnapshotPiece,
@@ -470,8 +470,8 @@ impl Writer {
                 self.teller.tell(Completion::SnapshotPieceKept { id, end });
                 return Ok(());
             }
-            Received::Misfit(sentence) => {
-                let outcome = Err(sentence);
+            Received::Refused(why) => {
+                let outcome = Err(why);
                 self.teller
                     .tell(Completion::SnapshotReceived { id, outcome });
                 return Ok(());
@@ -484,13 +484,10 @@ impl Writer {
         let teller = Arc::clone(&self.teller);
         let thread = spawn("kraftd-received", &self.options.dir, move || {
             let _guard = PanicGuard(Arc::clone(&teller));
-            let outcome = match received.finish(&dir) {
-                Err(fault) if !is_senders(&fault) => {
-                    return teller.tell(Completion::Failed(fault.sentence));
-                }
-                other => other.map_err(|fault| fault.sentence),
-            };
-            teller.tell(Completion::SnapshotReceived { id, outcome });
+            teller.tell(match received.finish(&dir) {
+                Ok(outcome) => Completion::SnapshotReceived { id, outcome },
+                Err(fault) => Completion::Failed(fault.sentence),
+            });
         })?;
         self.received = Some(SnapshotThread {
             stop: None,

@@ -3,10 +3,11 @@
 //! **Ordering contract.** Commands are executed in the order of submission by one disk thread, and
 //! completions come back in that order, except for reads, which may overtake nothing before them
 //! but may complete later. Appends that wait together are written together and synced once. A
-//! completion of a write means: it survives a power cut. A failed write, sync or rename is final
-//! (but for that of a snapshot of this node's own that has no name yet: its file is given up):
+//! completion of a write means: it survives a power cut. A failed write, sync or rename is final:
 //! [`Completion::Failed`] is the last completion and the process stops; a failed fsync is never
-//! tried again (what the page cache holds after it is unknown).
+//! tried again (what the page cache holds after it is unknown). Only a snapshot that has no name
+//! yet is given up with its file instead: one of this node's own whatever failed, one of another
+//! node when there is no room for it.
 //!
 //! The interface is plain data so that a simulated disk can stand in for the files.
 
@@ -172,12 +173,12 @@ pub enum Completion {
         /// End of what is there, exclusive, in bytes.
         end: u64,
     },
-    /// Another node's snapshot came in: it is durable, or, with a sentence, no good.
+    /// Another node's snapshot came in: it is durable, or there is no such file.
     SnapshotReceived {
         /// Which one.
         id: OffsetAndEpoch,
-        /// What it is. A snapshot that is no good leaves no file.
-        outcome: Result<HeldSnapshot, String>,
+        /// What it is.
+        outcome: Result<HeldSnapshot, Unreceived>,
     },
     /// Batches read; empty when there is nothing at `from` (yet). Reads see all appends submitted
     /// before them.
@@ -219,6 +220,15 @@ pub struct HeldSnapshot {
     pub bytes: u64,
     /// Timestamp of the newest batch that it covers; `None` when the file does not tell.
     pub last_timestamp: Option<Timestamp>,
+}
+
+/// Why another node's snapshot left no file. Each has a sentence that says so.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Unreceived {
+    /// What came in is no good.
+    NoGood(String),
+    /// The disk has no room for it.
+    NoRoom(String),
 }
 
 /// A piece of another node's snapshot.

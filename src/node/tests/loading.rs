@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::raft::BeginQuorumEpochRequest;
+use crate::storage::Unreceived;
 
 fn id(offset: i64, epoch: i32) -> OffsetAndEpoch {
     OffsetAndEpoch {
@@ -198,12 +199,31 @@ fn a_fetched_snapshot_that_is_no_good_is_dropped_and_one_that_cannot_be_replayed
     bench.follow(4);
     bench.step(Event::Disk(Completion::SnapshotReceived {
         id: id(500, 4),
-        outcome: Err("it ends without a footer".to_owned()),
+        outcome: Err(Unreceived::NoGood("it ends without a footer".to_owned())),
     }));
     assert!(bench.loads.is_empty());
     assert_eq!(bench.halted, None);
     bench.step(Event::SnapshotLoaded(Err("record 3: unknown".to_owned())));
     assert_eq!(bench.halted.as_deref(), Some("record 3: unknown"));
+}
+
+#[test]
+fn a_leaders_snapshot_without_room_is_told_once_and_ends_nothing() {
+    let mut bench = Bench::observing(Bench::active().log, 9);
+    bench.follow(4);
+    let expected = loaded(id(500, 4), &[2]);
+    let no_room = Err(Unreceived::NoRoom("No room.".to_owned()));
+    for (outcome, lacks_room) in [
+        (no_room.clone(), true),
+        (no_room, true),
+        (Ok(expected.held), false),
+    ] {
+        let id = id(500, 4);
+        bench.step(Event::Disk(Completion::SnapshotReceived { id, outcome }));
+        assert_eq!(bench.node.snapshots.lacks_room, lacks_room);
+    }
+    assert_eq!(bench.halted, None);
+    assert_eq!(bench.loads, [id(500, 4)]);
 }
 
 /// What was being written when the leader's snapshot came would stand below the log's start.

@@ -9,16 +9,20 @@ use super::{SnapshotFile, path};
 use crate::storage::atomic;
 use crate::storage::fault::{FaultKind, IoContext as _, Result, StorageFault};
 use crate::storage::listing::checkpoint_name;
-use crate::storage::{HeldSnapshot, SnapshotPiece};
+use crate::storage::room::{self, RESERVE_BYTES};
+use crate::storage::{HeldSnapshot, SnapshotPiece, Unreceived};
 use crate::types::OffsetAndEpoch;
 
-/// The part file of a snapshot that is on its way.
+/// The part file of a snapshot that is on its way. Dropping it deletes the file, unless that got
+/// its name.
 #[derive(Debug)]
 pub(crate) struct Receiving {
     id: OffsetAndEpoch,
     part: PathBuf,
     file: File,
     bytes: u64,
+    /// Set when the file got its name.
+    finished: bool,
 }
 
 /// What became of a piece.
@@ -28,44 +32,53 @@ pub(crate) enum Received {
     Part(Receiving),
     /// It was the last: all are there.
     All(Receiving),
-    /// It does not go behind the one before.
-    Misfit(String),
+    /// It does not go behind the one before, or there is no room for it.
+    Refused(Unreceived),
 }
 
 impl Receiving {
     /// Takes a piece: the first begins a file, each other goes behind the one before.
     ///
     /// # Errors
-    /// When the file cannot be made or written.
+    /// When the file cannot be made or written for another reason than a lack of room.
     pub(crate) fn take(
         dir: &Path,
         under_way: Option<Self>,
         piece: &SnapshotPiece,
     ) -> Result<Received> {
+        let taken = Self::write(dir, under_way, piece);
+        taken.or_else(|fault| unreceived(fault).map(Received::Refused))
+    }
+
+    fn write(dir: &Path, under_way: Option<Self>, piece: &SnapshotPiece) -> Result<Received> {
+        let misfit = |sentence| Ok(Received::Refused(Unreceived::NoGood(sentence)));
         let mut receiving = match under_way {
-            _ if piece.position == 0 => Self::begin(dir, piece.id)?,
+            other if piece.position == 0 => {
+                drop(other); // Its file may have the name of the one that begins.
+                Self::begin(dir, piece)?
+            }
             Some(it) if it.id == piece.id && it.bytes == piece.position => it,
             other => {
                 let has = other.map_or(0, |it| it.bytes);
-                return Ok(Received::Misfit(format!(
+                return misfit(format!(
                     "a piece of the snapshot {}-{} begins at byte {}, but {has} bytes of it are \
                      here",
                     piece.id.offset, piece.id.epoch, piece.position
-                )));
+                ));
             }
         };
         let file = &receiving.file;
         file.write_all_at(&piece.bytes, receiving.bytes)
             .context("write", &receiving.part)?;
         receiving.bytes += piece.bytes.len() as u64;
-        Ok(match receiving.bytes.cmp(&piece.size) {
-            std::cmp::Ordering::Less => Received::Part(receiving),
-            std::cmp::Ordering::Equal => Received::All(receiving),
-            std::cmp::Ordering::Greater => Received::Misfit(format!(
+        match receiving.bytes.cmp(&piece.size) {
+            std::cmp::Ordering::Less => Ok(Received::Part(receiving)),
+            std::cmp::Ordering::Equal => Ok(Received::All(receiving)),
+            std::cmp::Ordering::Greater => misfit(format!(
                 "the snapshot {}-{} shall have {} bytes and has {} already",
                 piece.id.offset, piece.id.epoch, piece.size, receiving.bytes
             )),
-        })
+        }
     }
 
     /// How many bytes are there.
@@ -73,7 +86,9 @@ impl Receiving {
         self.bytes
     }
 
-    fn begin(dir: &Path, id: OffsetAndEpoch) -> Result<Self> {
+    /// Begins the file, if all of it has room.
+    fn begin(dir: &Path, piece: &SnapshotPiece) -> Result<Self> {
+        let id = piece.id;
         // Not the name under which an own snapshot of the same id would be written meanwhile.
         let part = dir.join(checkpoint_name(id).replace(".checkpoint", "-fetched.checkpoint.part"));
         atomic::remove(&part)?;
@@ -82,32 +97,41 @@ impl Receiving {
             .create_new(true)
             .open(&part)
             .context("create", &part)?;
-        Ok(Self {
+        let receiving = Self {
             id,
             part,
             file,
             bytes: 0,
-        })
+            finished: false,
+        };
+        room::check(&receiving.file, &receiving.part, piece.size, RESERVE_BYTES)?;
+        Ok(receiving)
     }
 
-    /// Reads the whole file, makes it durable and read-only, and gives it its name.
+    /// Reads the whole file, makes it durable and read-only, and gives it its name, durably.
     ///
     /// # Errors
-    /// `Damaged` when it is not a whole snapshot: the fault of who sent it. Anything else is the
-    /// disk's.
-    pub(crate) fn finish(self, dir: &Path) -> Result<HeldSnapshot> {
-        let summary = match SnapshotFile::open(&self.part)?.expect(self.id).verify() {
-            Ok(summary) => summary,
-            Err(fault) => {
-                atomic::remove(&self.part)?;
-                return Err(fault);
-            }
-        };
+    /// The disk's, but for a lack of room.
+    pub(crate) fn finish(
+        self,
+        dir: &Path,
+    ) -> Result<std::result::Result<HeldSnapshot, Unreceived>> {
+        match self.name(dir) {
+            // Whether a name that is not durable stays is not known: final, whatever the reason.
+            Ok(held) => atomic::sync_dir(dir).map(|()| Ok(held)),
+            Err(fault) => unreceived(fault).map(Err),
+        }
+    }
+
+    /// [`Self::finish`] without the sync of the directory. A fault leaves no file.
+    fn name(mut self, dir: &Path) -> Result<HeldSnapshot> {
+        let summary = SnapshotFile::open(&self.part)?.expect(self.id).verify()?;
         self.file.sync_all().context("sync", &self.part)?;
         self.file
             .set_permissions(Permissions::from_mode(0o400))
             .context("make read-only", &self.part)?;
-        atomic::rename(&self.part, &path(dir, self.id))?;
+        std::fs::rename(&self.part, path(dir, self.id)).context("rename", &self.part)?;
+        self.finished = true;
         Ok(HeldSnapshot {
             id: self.id,
             bytes: self.bytes,
@@ -116,7 +140,23 @@ impl Receiving {
     }
 }
 
-/// True when the fault is the sender's.
-pub(crate) fn is_senders(fault: &StorageFault) -> bool {
-    matches!(fault.kind, FaultKind::Damaged | FaultKind::Unsupported)
+impl Drop for Receiving {
+    fn drop(&mut self) {
+        if !self.finished {
+            // A part that stays is removed at the next start.
+            drop(std::fs::remove_file(&self.part));
+        }
+    }
+}
+
+/// What is no fault of this disk: what the sender did, or a lack of room, which may end.
+///
+/// # Errors
+/// Any other fault.
+fn unreceived(fault: StorageFault) -> Result<Unreceived> {
+    match fault.kind {
+        FaultKind::Damaged | FaultKind::Unsupported => Ok(Unreceived::NoGood(fault.sentence)),
+        FaultKind::NoRoom => Ok(Unreceived::NoRoom(fault.sentence)),
+        _ => Err(fault),
+    }
 }

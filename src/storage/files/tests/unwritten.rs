@@ -103,3 +103,23 @@ fn a_snapshot_that_cannot_be_written_leaves_no_part_and_the_log_goes_on() {
     written(&running, 1);
     running.close();
 }
+
+/// A follower cannot do without it, and somebody may make room.
+#[test]
+fn a_fetched_snapshot_without_room_is_known_by_its_first_byte_and_the_disk_goes_on() {
+    let running = fresh();
+    let mut large = pieces(&[7; 2], ID, 1).remove(0);
+    large.size = 1 << 60; // More than any disk has.
+    running.disk.submit(Command::ReceiveSnapshot(large));
+    match received(&running).unwrap_err() {
+        Unreceived::NoRoom(sentence) => {
+            assert!(sentence.ends_with("make room on that disk."), "{sentence}");
+        }
+        other => panic!("{other:?}"),
+    }
+    let root = running._dir.as_ref().unwrap().path();
+    assert!(!has_snapshots(&options(root).dir));
+    running.append(0);
+    assert!(matches!(running.next(), Completion::Appended(Token(0))));
+    running.close();
+}
