@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::{self, OpenOptions};
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -11,8 +11,9 @@ use rustix::process::{Pid, Signal, kill_process};
 use crate::fixture::fixtures;
 use crate::unreadable::{config, copy};
 
-/// So many bytes behind the log are looked at one by one, for tens of seconds: a torn tail.
-const TAIL_BYTES: u64 = 4 << 30;
+/// So many bytes behind the log that may each begin a batch, as far as one can be told by its
+/// format, are looked at one by one, for seconds: a torn tail.
+const TAIL_BYTES: usize = 128 << 20;
 
 /// The files of a directory with their lengths and changes. Who is killed leaves its `.lock`.
 fn files(dir: &Path) -> BTreeMap<PathBuf, (u64, std::time::SystemTime)> {
@@ -36,9 +37,8 @@ fn a_stop_that_is_asked_for_while_a_start_reads_ends_it_and_changes_nothing() {
         let root = dir.path();
         copy(&fixtures().join("4.4.0/lived/dynamic-killed"), root);
         let log = root.join("__cluster_metadata-0/00000000000000000000.log");
-        let log = OpenOptions::new().write(true).open(log).unwrap();
-        log.set_len(log.metadata().unwrap().len() + TAIL_BYTES)
-            .unwrap();
+        let mut log = OpenOptions::new().append(true).open(log).unwrap();
+        log.write_all(&vec![2; TAIL_BYTES]).unwrap();
         let config = config(root);
         let before = files(root);
         let mut child = Command::new(env!("CARGO_BIN_EXE_kraftd"))

@@ -41,10 +41,12 @@ pub const HEADER_BYTES: usize = 61;
 const LENGTH_END: usize = 12;
 /// The bytes up to and including the magic byte.
 const MAGIC_END: usize = 17;
+/// Where the magic byte is.
+pub(crate) const MAGIC_AT: usize = MAGIC_END - 1;
 /// Where the bytes that the CRC covers begin.
 const CRC_END: usize = 21;
 /// The only record format of the metadata log.
-const MAGIC: i8 = 2;
+pub(crate) const MAGIC: i8 = 2;
 
 /// The largest batch that Kafka writes to the metadata log, header included.
 pub const BATCH_BYTES_MAX: usize = 8 * 1024 * 1024;
@@ -333,7 +335,7 @@ pub fn peek(bytes: &[u8]) -> Peek {
     {
         return Peek::Garbage(fault);
     }
-    if let Some(&magic) = bytes.get(MAGIC_END - 1)
+    if let Some(&magic) = bytes.get(MAGIC_AT)
         && magic != MAGIC as u8
     {
         return Peek::Garbage(BatchFault::Magic(magic as i8));

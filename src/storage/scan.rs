@@ -5,8 +5,12 @@ use std::io;
 use std::os::unix::fs::FileExt as _;
 
 use bytes::{Bytes, BytesMut};
+use rustix::fs::{SeekFrom, seek};
+use rustix::io::Errno;
 
-use crate::records::batch::{Batch, BatchFault, BatchHeader, HEADER_BYTES, Peek, peek};
+use crate::records::batch::{
+    Batch, BatchFault, BatchHeader, HEADER_BYTES, MAGIC, MAGIC_AT, Peek, peek,
+};
 use crate::types::Offset;
 
 /// What is read at a time, unless a batch is larger.
@@ -127,12 +131,14 @@ pub(crate) fn find_batch(
     offset: Offset,
     budget: &mut u64,
 ) -> io::Result<Option<(u64, BatchHeader)>> {
-    let mut start = from;
+    let mut start = behind_hole(file, from);
     while start + HEADER_BYTES as u64 <= end {
         let bytes = (end - start).min(WINDOW_BYTES);
         let window = read_at(file, start, bytes)?;
         let positions = window.len() - HEADER_BYTES + 1;
-        for at in 0..positions {
+        // What cannot begin a batch is passed over at the speed of memory.
+        let marks = &window[MAGIC_AT..MAGIC_AT + positions];
+        for at in memchr::memchr_iter(MAGIC as u8, marks) {
             let Ok(header) = BatchHeader::parse(&window[at..]) else {
                 continue;
             };
@@ -151,9 +157,19 @@ pub(crate) fn find_batch(
                 return Ok(Some((position, header)));
             }
         }
-        start += positions as u64;
+        start = behind_hole(file, start + positions as u64);
     }
     Ok(None)
+}
+
+/// Where a batch can begin at or behind `position`: one that begins in a hole of the file, which
+/// may be larger than the disk, has its mark in the bytes behind that.
+fn behind_hole(file: &File, position: u64) -> u64 {
+    match seek(file, SeekFrom::Data(position)) {
+        Ok(data) => position.max(data.saturating_sub(MAGIC_AT as u64)),
+        Err(Errno::NXIO) => u64::MAX - HEADER_BYTES as u64, // Nothing but a hole.
+        Err(_) => position,                                 // A file system that knows no holes.
+    }
 }
 
 #[cfg(test)]
@@ -200,6 +216,34 @@ mod tests {
             walk(&bytes).1,
             Next::Bad(_, BatchFault::BadCrc { .. })
         ));
+    }
+
+    /// A file can be larger than any disk, all of it zeros.
+    #[test]
+    fn a_hole_of_any_size_is_passed_over_and_a_batch_behind_it_is_found() {
+        use std::os::unix::fs::FileExt as _;
+        let dir = tempfile::tempdir().unwrap();
+        let file = File::options()
+            .read(true)
+            .write(true)
+            .create_new(true)
+            .open(dir.path().join("file"))
+            .unwrap();
+        let end = 1 << 40;
+        file.set_len(end).unwrap();
+        let find = |end| {
+            let mut budget = SEARCH_BYTES_MAX;
+            let found = find_batch(&file, 7, end, Offset(0), &mut budget).unwrap();
+            found.map(|(position, _)| position)
+        };
+        assert_eq!(find(end), None);
+        // Offset 0: the first bytes are zeros too, and may be in the hole.
+        let good = batch(0, 1, 50);
+        for position in [end - 9, end] {
+            file.write_all_at(good.bytes(), position).unwrap();
+            assert_eq!(find(position + good.size() as u64), Some(position));
+            file.set_len(end - 4096).unwrap();
+        }
     }
 
     #[test]
