@@ -5,6 +5,8 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use crate::types::OneLine;
+
 /// What sort of trouble it is. Tests and exit codes look at this, people read the sentence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FaultKind {
@@ -70,6 +72,14 @@ impl StorageFault {
     }
 }
 
+/// What a file says, for a sentence: on one line, and no more of it than tells what it is.
+pub(crate) fn quote(text: &str) -> String {
+    const CHARS_MAX: usize = 60;
+    let shown: String = text.chars().take(CHARS_MAX).collect();
+    let rest = if shown.len() < text.len() { "..." } else { "" };
+    format!("{}{rest}", OneLine(&shown))
+}
+
 /// What an operator does about a refusal of the operating system.
 const fn cure(kind: io::ErrorKind) -> &'static str {
     use io::ErrorKind as Kind;
@@ -115,6 +125,48 @@ impl<T> IoContext<T> for std::result::Result<T, rustix::io::Errno> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_file_holds_makes_no_sentence_long() {
+        use crate::storage::quorum_state;
+        use crate::storage::{commit_file, epoch_checkpoint, meta_properties, partition_metadata};
+
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("file");
+        for filling in ["x", "\0", "\u{1b}", "日"] {
+            let long = filling.repeat(1 << 20);
+            for head in [
+                "",
+                "version=",
+                "version=1\nnode.id=",
+                "version=1\ndirectory.id=",
+                "version=1\ncluster.id=",
+                "version=1\ncluster.id=node.id=",
+                "version: ",
+                "version: 0\ntopic_id: ",
+                "{\"data_version\":",
+                "{\"",
+            ] {
+                // As much as the readers take of a small file.
+                for bytes in [1 << 20, 2000] {
+                    let mut text = format!("{head}{long}").into_bytes();
+                    text.truncate(bytes);
+                    std::fs::write(&path, text).unwrap();
+                    let faults = [
+                        meta_properties::MetaProperties::read(&path).err(),
+                        partition_metadata::check(&path).err(),
+                        quorum_state::read(&path).err(),
+                        commit_file::read(&path).err(),
+                        epoch_checkpoint::read(&path).err(),
+                    ];
+                    for fault in faults.into_iter().flatten() {
+                        let said = fault.sentence.replace(path.to_str().unwrap(), "");
+                        assert!(said.len() < 700, "{head}: {} bytes: {fault}", said.len());
+                    }
+                }
+            }
+        }
+    }
 
     #[test]
     fn a_refusal_of_the_operating_system_says_what_helps() {

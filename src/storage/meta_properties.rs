@@ -9,12 +9,15 @@ use std::path::Path;
 use java_properties::{PropertiesIter, PropertiesWriter};
 
 use super::atomic;
-use super::fault::{FaultKind, Result, StorageFault};
+use super::fault::{FaultKind, Result, StorageFault, quote};
 use crate::types::ids::{base64url, parse_base64url};
-use crate::types::{NodeId, OneLine, Uuid};
+use crate::types::{NodeId, Uuid};
 
 /// Its name in every log directory.
 pub const META_PROPERTIES_FILE: &str = "meta.properties";
+
+/// The longest cluster id that is taken, in bytes: format makes them of 22.
+const CLUSTER_ID_BYTES_MAX: usize = 200;
 
 /// What the file says.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -93,12 +96,19 @@ impl MetaProperties {
         if let Some(what) = joined(&texts) {
             return Err(damaged(path, &what));
         }
+        if let Some(id) = found.cluster_id.as_ref()
+            && id.len() > CLUSTER_ID_BYTES_MAX
+        {
+            let what = format!("cluster.id '{}' has {} bytes", quote(id), id.len());
+            return Err(damaged(path, &what));
+        }
         found.version = match version.as_deref().map(str::trim) {
             None | Some("0") => 0,
             Some("1") => 1,
             Some(other) => {
                 let sentence = format!(
-                    "Unknown meta.properties version '{other}' in {}: this release knows 0 and 1.",
+                    "Unknown meta.properties version '{}' in {}: this release knows 0 and 1.",
+                    quote(other),
                     path.display()
                 );
                 return Err(StorageFault::new(FaultKind::Unsupported, path, sentence));
@@ -112,12 +122,13 @@ impl MetaProperties {
             let number = id
                 .trim()
                 .parse()
-                .map_err(|_| damaged(path, &format!("{key} '{id}' is not a number")))?;
+                .map_err(|_| damaged(path, &format!("{key} '{}' is not a number", quote(&id))))?;
             found.node_id = Some(NodeId(number));
         }
         if let Some(id) = directory {
             let uuid = parse_base64url(id.trim()).ok_or_else(|| {
-                damaged(path, &format!("directory.id '{id}' is not a directory id"))
+                let what = format!("directory.id '{}' is not a directory id", quote(&id));
+                damaged(path, &what)
             })?;
             found.directory_id = Some(uuid);
         }
@@ -167,7 +178,7 @@ fn joined(texts: &[(&str, Option<&String>)]) -> Option<String> {
         })?;
         Some(format!(
             "{other} '{}' has {key} in it: the end of its line is damaged",
-            OneLine(text)
+            quote(text)
         ))
     })
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::atomic;
-use super::fault::{FaultKind, Result, StorageFault};
+use super::fault::{FaultKind, Result, StorageFault, quote};
 use crate::types::ids::{METADATA_TOPIC_ID, base64url, parse_base64url};
 
 /// Its name in the partition's directory.
@@ -32,18 +32,20 @@ pub(crate) fn check(path: &Path) -> Result<bool> {
     };
     if version != "0" {
         let sentence = format!(
-            "{} has version {version}, but this release knows 0: start the release that wrote it, \
-             or delete the file if it is damaged; it is written anew.",
-            path.display()
+            "{} has version {}, but this release knows 0: start the release that wrote it, or \
+             delete the file if it is damaged; it is written anew.",
+            path.display(),
+            quote(&version)
         );
         return Err(StorageFault::new(FaultKind::Unsupported, path, sentence));
     }
     if parse_base64url(&topic) != Some(METADATA_TOPIC_ID) {
         let sentence = format!(
-            "{} names the topic id {topic}, but the metadata topic is {}: if the directory is \
-             another topic's, correct metadata.log.dir; if the file is damaged, delete it; it is \
-             written anew.",
+            "{} names the topic id {}, but the metadata topic is {}: if the directory is another \
+             topic's, correct metadata.log.dir; if the file is damaged, delete it; it is written \
+             anew.",
             path.display(),
+            quote(&topic),
             base64url(METADATA_TOPIC_ID)
         );
         return Err(StorageFault::new(FaultKind::Identity, path, sentence));
