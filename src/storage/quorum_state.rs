@@ -55,6 +55,10 @@ fn decode(path: &Path, fields: &Map<String, Value>, version: i64) -> Result<Quor
     if epoch < 0 {
         return Err(damaged(path, "leaderEpoch is negative"));
     }
+    if epoch == i32::MAX {
+        let what = format!("leaderEpoch is {epoch}, behind which no election can come");
+        return Err(damaged(path, &what));
+    }
     let node = |id: i32| (id >= 0).then_some(NodeId(id));
     let leader = node(id(path, fields, "leaderId")?);
     let voted_id = node(id(path, fields, "votedId")?);
@@ -151,6 +155,13 @@ pub(crate) fn is_as_written(text: &[u8]) -> bool {
     unnamed == plain
 }
 
+/// The cluster that a text of format 0 names, if it does. Nobody reads that but to doubt the file.
+pub(crate) fn named_cluster(text: &[u8]) -> Option<String> {
+    let fields: Map<String, Value> = serde_json::from_slice(text).ok()?;
+    let id = fields.get("clusterId")?.as_str()?;
+    (!id.is_empty()).then(|| id.to_owned())
+}
+
 fn integer(path: &Path, fields: &Map<String, Value>, name: &str) -> Result<i64> {
     fields
         .get(name)
@@ -244,6 +255,7 @@ mod tests {
             "\0\0\0\0",
             r#"{"leaderId":1,"leaderEpoch":1,"votedId":-1}"#,
             r#"{"leaderId":1,"leaderEpoch":-1,"votedId":-1,"data_version":1}"#,
+            r#"{"leaderId":1,"leaderEpoch":2147483647,"votedId":-1,"data_version":1}"#,
             r#"{"leaderId":99999999999,"leaderEpoch":1,"votedId":-1,"data_version":1}"#,
             r#"{"leaderId":1,"leaderEpoch":1,"votedId":2,"votedDirectoryId":"x","data_version":1}"#,
             r#"{"leaderId":1,"leaderEpoch":1,"votedId":2,"currentVoters":[1],"data_version":0}"#,

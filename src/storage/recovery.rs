@@ -114,19 +114,16 @@ pub(crate) fn examine(options: &OpenOptions) -> Result<Plan> {
         (Some(id), Some(summary)) => Some((id.offset.prev(), summary.control)),
         _ => bootstrap_control(dir, &listing)?.map(|control| (Offset(-1), control)),
     };
-    let mut leftovers = listing.leftovers;
     let start = restart_at.map_or(log.start, |id| id.offset);
-    let is_old = |id: &&OffsetAndEpoch| id.offset < start;
-    leftovers.extend(
-        listing
-            .checkpoints
-            .iter()
-            .filter(is_old)
-            .map(|id| snapshot::path(dir, *id)),
-    );
     let bootstrap = OffsetAndEpoch::BOOTSTRAP;
+    // The log has what an empty 0-0 held as soon as it has records.
+    let is_torn = !log.epochs.is_empty() && has_empty_bootstrap(dir, &listing)?;
+    let stays = |id: &OffsetAndEpoch| id.offset >= start && !(is_torn && *id == bootstrap);
+    let gone = listing.checkpoints.iter().filter(|id| !stays(id));
+    let gone = gone.map(|id| snapshot::path(dir, *id));
+    let leftovers = listing.leftovers.iter().cloned().chain(gone).collect();
     Ok(Plan {
-        has_bootstrap: start == Offset::ZERO && listing.checkpoints.contains(&bootstrap),
+        has_bootstrap: listing.checkpoints.contains(&bootstrap) && stays(&bootstrap),
         dir: dir.clone(),
         log,
         restart_at,
@@ -354,6 +351,13 @@ fn check_vote(dir: &Path, log: &FoundLog, state: Option<&QuorumState>) -> Result
         state.epoch
     );
     Err(StorageFault::new(FaultKind::Damaged, &path, sentence))
+}
+
+/// Whether a crash left the bootstrap snapshot without its bytes.
+fn has_empty_bootstrap(dir: &Path, listing: &Listing) -> Result<bool> {
+    let id = OffsetAndEpoch::BOOTSTRAP;
+    let is_there = listing.checkpoints.contains(&id);
+    Ok(is_there && SnapshotFile::open(&snapshot::path(dir, id))?.bytes() == 0)
 }
 
 /// The control records of the bootstrap snapshot, if there is one that is not empty.

@@ -72,16 +72,14 @@ pub(super) fn load<S: State>(
     })
 }
 
-/// What `format` left, without its bytes: they are in the log as soon as a leader was elected.
+/// What `format` left, without its bytes: they are in the log as soon as a leader was elected. How
+/// bad that is, the log tells later.
 fn empty(file: &MetadataFile) -> Finding {
     let what = format!(
         "{} is empty: it was torn when it was written.",
         file.path.display()
     );
-    Finding::new(Severity::Torn, "checkpoint", &file.path, what).advise(
-        "Once the log has records they hold what was in it, and a start goes on without it; if the \
-         log has none, format the directory again.",
-    )
+    Finding::new(Severity::Note, "checkpoint", &file.path, what)
 }
 
 struct Loading<'a, S> {

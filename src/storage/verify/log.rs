@@ -13,6 +13,7 @@ use super::{Finding, Place, Report, Severity, State, usable};
 use crate::raft::{ControlRecord, VoterNode};
 use crate::records::batch::Batch;
 use crate::records::control::ControlRecord as Wire;
+use crate::storage::bootstrap::BOOTSTRAP_FILE;
 use crate::storage::control;
 use crate::storage::fault::Result;
 use crate::storage::listing::checkpoint_name;
@@ -27,6 +28,9 @@ use crate::types::{Epoch, NodeId, Offset, OffsetAndEpoch, Timestamp};
 /// The finding about a torn tail, which `small` may turn into rot.
 pub(super) const TAIL: &str = "log-tail";
 
+/// About an empty bootstrap checkpoint whose records are in the log.
+const REMOVED: &str = "The log holds what was in it, and the next start removes the file.";
+const UNNEEDED: &str = "The log holds what was in it, and a start goes on without it.";
 const CRASH: &str = "A crash leaves that: what is there was not synced, so nobody was ever told \
      that it is done, and the next start cuts it off.";
 
@@ -525,6 +529,14 @@ impl<'a, S: State> LogCheck<'a, S> {
                 && !facts.rotten
                 && own.id.offset <= facts.end
                 && !facts.epochs.is_empty();
+            if own.bytes == 0 && covered && own.id.offset == Offset::ZERO {
+                (finding.severity, finding.advice) = match own.path.ends_with(BOOTSTRAP_FILE) {
+                    true => (Severity::Note, UNNEEDED.to_owned()),
+                    false => (Severity::Torn, REMOVED.to_owned()),
+                };
+                continue;
+            }
+            finding.severity = finding.severity.max(Severity::Wrong);
             finding.advice = match (covered, own.id.offset == Offset::ZERO) {
                 (true, true) => {
                     "The log holds what was in it: move the file away, or a start is refused."
@@ -533,10 +545,10 @@ impl<'a, S: State> LogCheck<'a, S> {
                     "The log, from its begin or from another checkpoint on, covers it, and a start \
                      goes on without it: check the disk, then delete the file."
                 }
-                (false, true) => {
+                (false, true) if facts.epochs.is_empty() => {
                     "The log does not hold what was in it: format the directory again."
                 }
-                (false, false) => RESTORE,
+                (false, _) => RESTORE,
             }
             .to_owned();
         }

@@ -7,7 +7,7 @@ use super::{Finding, Place, Report, Severity};
 use crate::raft::QuorumState;
 use crate::storage::commit_file::{self, COMMIT_FILE, CommitMark, Found};
 use crate::storage::epoch_checkpoint::EPOCH_CHECKPOINT_FILE;
-use crate::storage::fault::{FaultKind, Result, StorageFault};
+use crate::storage::fault::{FaultKind, Result, StorageFault, quote};
 use crate::storage::listing::numbered;
 use crate::storage::meta_properties::{META_PROPERTIES_FILE, MetaProperties};
 use crate::storage::partition_metadata::{self, PARTITION_METADATA_FILE};
@@ -413,6 +413,16 @@ impl Small<'_> {
                  have changed."
             ));
         }
+        let cluster = meta.and_then(|meta| meta.cluster_id.as_deref());
+        if let (Some(named), Some(own)) = (quorum_state::named_cluster(&text), cluster)
+            && named != own
+        {
+            found.push(format!(
+                "{shown} is of cluster {}, but {META_PROPERTIES_FILE} says cluster.id {own}: its \
+                 epoch and vote may be another cluster's.",
+                quote(&named)
+            ));
+        }
         for what in found {
             self.wrong("quorum-state", &path, what, LOST);
         }
@@ -442,6 +452,16 @@ impl Small<'_> {
             found.push(format!(
                 "{shown} says that node {known} leads epoch {epoch}, but in the log that is node \
                  {leader}."
+            ));
+        }
+        if let Some(node) = meta.and_then(|meta| meta.node_id)
+            && !state.voters.is_empty()
+            && !state.voters.contains(&node)
+            && (state.leader == Some(node) || state.voted.is_some_and(|voted| voted.id == node))
+        {
+            found.push(format!(
+                "{shown} says that this node, {node}, leads or voted for itself, but its voters \
+                 are others."
             ));
         }
         let own = meta.and_then(|meta| Some((meta.node_id?, meta.directory_id?)));

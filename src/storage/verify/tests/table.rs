@@ -25,9 +25,18 @@ struct Case {
 
 const STOPPED: &str = "4.4.0/lived/dynamic-stopped";
 const KILLED: &str = "4.4.0/lived/dynamic-killed";
+const STATIC: &str = "4.4.0/lived/static-stopped";
 const LOG: &str = "00000000000000000000.log";
 const ZERO: &str = "00000000000000000000-0000000000.checkpoint";
 const NEWEST: &str = "00000000000000000261-0000000002.checkpoint";
+
+/// `quorum-state` with another text in it.
+fn edit(root: &Path, from: &str, to: &str) {
+    let path = inner(root, "quorum-state");
+    let text = fs::read_to_string(&path).unwrap();
+    assert!(text.contains(from), "{text}");
+    fs::write(path, text.replacen(from, to, 1)).unwrap();
+}
 
 fn inner(root: &Path, name: &str) -> PathBuf {
     partition(root).join(name)
@@ -63,6 +72,7 @@ fn flip_last_batch(root: &Path) {
 fn cases() -> Vec<Case> {
     let mut cases = election_state();
     cases.extend(log());
+    cases.extend(odd_election_state());
     cases.extend(lost_log());
     cases.extend(identity());
     cases.extend(checkpoints());
@@ -96,11 +106,7 @@ fn election_state() -> Vec<Case> {
         Case {
             title: "quorum-state is of a later version",
             fixture: STOPPED,
-            damage: |root| {
-                let path = inner(root, "quorum-state");
-                let text = fs::read_to_string(&path).unwrap();
-                fs::write(path, text.replace("_version\":1", "_version\":9")).unwrap();
-            },
+            damage: |root| edit(root, "_version\":1", "_version\":9"),
             verdict: Severity::Wrong,
             finding: ("quorum-state", "quorum-state", &["data_version 9"]),
             start: Start::Refused(&["data_version 9"]),
@@ -108,11 +114,7 @@ fn election_state() -> Vec<Case> {
         Case {
             title: "quorum-state is an old copy",
             fixture: STOPPED,
-            damage: |root| {
-                let path = inner(root, "quorum-state");
-                let text = fs::read_to_string(&path).unwrap();
-                fs::write(path, text.replace("Epoch\":2", "Epoch\":1")).unwrap();
-            },
+            damage: |root| edit(root, "Epoch\":2", "Epoch\":1"),
             verdict: Severity::Wrong,
             finding: (
                 "quorum-state",
@@ -120,6 +122,53 @@ fn election_state() -> Vec<Case> {
                 &["has epoch 1", "epoch 2", "old copy"],
             ),
             start: Start::Refused(&["has epoch 1", "epoch 2"]),
+        },
+    ]
+}
+
+fn odd_election_state() -> Vec<Case> {
+    vec![
+        Case {
+            title: "quorum-state has the last epoch that there is",
+            fixture: STOPPED,
+            damage: |root| edit(root, "Epoch\":2", "Epoch\":2147483647"),
+            verdict: Severity::Wrong,
+            finding: (
+                "quorum-state",
+                "quorum-state",
+                &["leaderEpoch is 2147483647", "no election can come"],
+            ),
+            start: Start::Refused(&["leaderEpoch is 2147483647", "--accept-lost-vote"]),
+        },
+        Case {
+            title: "quorum-state is of another cluster",
+            fixture: STATIC,
+            damage: |root| {
+                edit(
+                    root,
+                    "clusterId\":\"",
+                    "clusterId\":\"QkU3OEVBNTcwNTJENDM2Qg",
+                )
+            },
+            verdict: Severity::Wrong,
+            finding: (
+                "quorum-state",
+                "quorum-state",
+                &["is of cluster QkU3OEVBNTcwNTJENDM2Qg"],
+            ),
+            start: Start::Starts,
+        },
+        Case {
+            title: "quorum-state says that this node leads other voters",
+            fixture: STATIC,
+            damage: |root| edit(root, "voterId\":1", "voterId\":2"),
+            verdict: Severity::Wrong,
+            finding: (
+                "quorum-state",
+                "quorum-state",
+                &["this node, 1, leads", "its voters are others"],
+            ),
+            start: Start::Starts,
         },
     ]
 }
@@ -221,7 +270,7 @@ fn checkpoints() -> Vec<Case> {
             damage: |root| empty(root, ZERO),
             verdict: Severity::Torn,
             finding: ("checkpoint", ZERO, &["is empty"]),
-            start: Start::Starts,
+            start: Start::Repairs,
         },
         Case {
             title: "one bit of the bootstrap checkpoint is flipped",
@@ -395,6 +444,8 @@ fn every_damage_of_the_table_is_found_and_refused_where_something_would_be_lost(
             assert!(finding.what.contains(word), "{word:?}: {text}");
         }
         assert!(!finding.advice.is_empty(), "{text}");
+        let repairs = matches!(case.start, Start::Repairs);
+        assert!(case.verdict != Severity::Torn || repairs, "{text}");
         match (start(root), case.start) {
             (Ok(()), Start::Repairs) => {
                 let after = report(root);
