@@ -21,6 +21,13 @@ use crate::types::{Epoch, Instant, Offset, OffsetAndEpoch};
 /// How long a leader may hold a fetch that has nothing to tell, milliseconds (KIP-595).
 const FETCH_WAIT_MS: i32 = 500;
 
+/// Why a leader is refused whose log parts from what is committed here. Only a directory that was
+/// put in place of another does that: the cluster's id is the same, and nothing tells which of the
+/// two nodes has it but what the other voters have.
+const OTHER_HISTORY: &str = "it would cut committed records, so one of the two has another quorum's \
+     directory, or a copy that lost records: stop the one that parts from the other voters too, \
+     move its directory away, format a new one and let them refill it";
+
 /// What a follower knows of its leader.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Following {
@@ -210,7 +217,7 @@ impl Raft {
             return Err("it has another log, and does not say where it begins to be another");
         }
         if end < self.floor() {
-            return Err("it would cut committed records");
+            return Err(OTHER_HISTORY);
         }
         tracing::warn!(
             from = self.log.end.0,
