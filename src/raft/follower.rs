@@ -24,9 +24,9 @@ const FETCH_WAIT_MS: i32 = 500;
 /// Why a leader is refused whose log parts from what is committed here. Only a directory that was
 /// put in place of another does that: the cluster's id is the same, and nothing tells which of the
 /// two nodes has it but what the other voters have.
-const OTHER_HISTORY: &str = "it would cut committed records, so one of the two has another quorum's \
-     directory, or a copy that lost records: stop the one that parts from the other voters too, \
-     move its directory away, format a new one and let them refill it";
+const OTHER_HISTORY: &str = "it would cut committed records, so one of the two has another \
+     quorum's directory, or a copy that lost records: stop the one that parts from the other \
+     voters too, move its directory away, format a new one and let them refill it";
 
 /// What a follower knows of its leader.
 #[derive(Clone, Debug, Default)]

@@ -1,6 +1,7 @@
 //! Snapshots on request, and what goes when there are enough of them.
 
 use super::*;
+use crate::records::batch::Batch;
 use crate::storage::SnapshotChunk;
 
 impl Bench {
@@ -65,6 +66,34 @@ fn a_snapshot_that_is_asked_for_is_ordered_at_once_and_only_of_what_is_committed
     assert_eq!(bench.snapshots.len(), 2);
     bench.step(Event::SnapshotAsked);
     assert_eq!(bench.ordered(), 0, "nothing was committed since");
+}
+
+/// A start that finds another time in the log takes the snapshot for one of another offset.
+#[test]
+fn a_snapshot_names_the_time_of_the_last_metadata_below_its_end() {
+    let mut bench = Bench::active();
+    for id in 2..40 {
+        bench.ms += 7;
+        bench.register(id, 0xb00 + id as u128);
+        if id == 20 {
+            bench.depose();
+            bench.pass(5_000);
+        }
+        bench.settle();
+        bench.step(Event::SnapshotAsked);
+        bench.settle();
+    }
+    let mut compared = 0;
+    for order in &bench.snapshots {
+        let ends_there = |(_, end, _): &&(_, Offset, _)| *end == order.id.offset;
+        let (_, _, bytes) = bench.log.iter().find(ends_there).unwrap();
+        let batch = Batch::parse(bytes.clone()).unwrap();
+        if !batch.is_control() {
+            assert_eq!(order.last_timestamp, batch.max_timestamp());
+            compared += 1;
+        }
+    }
+    assert!(compared > 30, "{compared}");
 }
 
 /// The log may have room where a snapshot has none, and nothing is lost by a missing snapshot.
