@@ -12,6 +12,8 @@
 //!   what it was given; the log is read back only for what is not there any more.
 //! * A node that does not lead registers itself with the one that does, as Java's controllers do.
 //! * Losing leadership drops forks and soft state and fails every held reply with NOT_CONTROLLER.
+//! * A decision that makes no sense is refused to whoever asked for it; if nobody did, leadership
+//!   ends.
 //! * A record that is committed and makes no sense stops the process: a restart is safe, a wrong
 //!   image is not.
 
