@@ -129,12 +129,9 @@ fn no_link(path: &Path) -> Result<()> {
     let Ok(target) = fs::read_link(path) else {
         return Ok(());
     };
-    let sentence = format!(
-        "{} is a link to nothing; put {} back, or mount what it is on.",
-        path.display(),
-        target.display()
-    );
-    Err(StorageFault::new(FaultKind::Damaged, path, sentence))
+    let sentence = format!("{} is a link to nothing", path.display());
+    let help = format!("put {} back, or mount what it is on.", target.display());
+    Err(StorageFault::new(FaultKind::Damaged, path, sentence).helped_by(help))
 }
 
 fn what_else(found: FileType) -> Option<&'static str> {
@@ -148,11 +145,8 @@ fn what_else(found: FileType) -> Option<&'static str> {
 }
 
 fn not_plain(path: &Path, what: &str) -> StorageFault {
-    let sentence = format!(
-        "{} is {what} where a file has to be; remove or rename it.",
-        path.display()
-    );
-    StorageFault::new(FaultKind::Damaged, path, sentence)
+    let sentence = format!("{} is {what} where a file has to be", path.display());
+    StorageFault::new(FaultKind::Damaged, path, sentence).helped_by("remove or rename it.")
 }
 
 /// The bytes of a file that may be absent. `limit` bounds what is read: the small files of a log

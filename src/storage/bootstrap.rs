@@ -60,21 +60,19 @@ pub fn load(metadata_log_dir: &Path) -> Result<Bootstrap> {
 
 /// What helps against a file that cannot be used: `format` wrote it.
 fn with_help(fault: StorageFault) -> StorageFault {
-    match fault.kind {
+    let help = match fault.kind {
         FaultKind::Damaged => {
-            let sentence = format!(
-                "{} It is what `kraftd format` left for the first start. If this node has never \
-                 been started, remove what is in its log directories and format them again; \
-                 otherwise restore the file from a backup.",
-                fault.sentence
-            );
-            StorageFault { sentence, ..fault }
+            "It is what `kraftd format` left for the first start. If this node has never been \
+             started, remove what is in its log directories and format them again; otherwise \
+             restore the file from a backup."
         }
-        FaultKind::Unsupported => {
-            let sentence = format!("{} Start the release that wrote it.", fault.sentence);
-            StorageFault { sentence, ..fault }
-        }
-        _ => fault,
+        FaultKind::Unsupported => "Start the release that wrote it.",
+        _ => return fault,
+    };
+    StorageFault {
+        sentence: format!("{} {help}", fault.sentence),
+        help: Some(help.to_owned()),
+        ..fault
     }
 }
 

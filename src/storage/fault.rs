@@ -37,6 +37,8 @@ pub struct StorageFault {
     pub path: PathBuf,
     /// One sentence, complete in itself (it names the path where that helps).
     pub sentence: String,
+    /// What helps, as the sentence says it at its end; `None` where nothing is told alone.
+    pub help: Option<String>,
 }
 
 impl StorageFault {
@@ -45,30 +47,28 @@ impl StorageFault {
             kind,
             path: path.to_path_buf(),
             sentence: sentence.into(),
+            help: None,
         }
+    }
+
+    /// Ends the sentence, which has no full stop yet, with what helps, which has one.
+    pub(crate) fn helped_by(mut self, help: impl Into<String>) -> Self {
+        let help = help.into();
+        self.sentence.push_str("; ");
+        self.sentence.push_str(&help);
+        self.help = Some(help);
+        self
     }
 
     /// The operating system's refusal to `action` (an infinitive) the file at `path`.
     pub(crate) fn io(action: &str, path: &Path, error: &io::Error) -> Self {
         let cure = cure(error.kind());
-        let sentence = format!("Failed to {action} {}: {error}; {cure}.", path.display());
+        let sentence = format!("Failed to {action} {}: {error}", path.display());
         let kind = match error.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => FaultKind::NoRoom,
             _ => FaultKind::Io,
         };
-        Self::new(kind, path, sentence)
-    }
-
-    /// What helps, as the sentence says it: its end. `None` where no part of it is that.
-    pub(crate) fn help(&self) -> Option<&str> {
-        let path = self.path.display().to_string();
-        let said = self.sentence.split_once(&path);
-        let said = said.map_or(self.sentence.as_str(), |(_, said)| said);
-        let help = match self.kind {
-            FaultKind::Identity | FaultKind::Unsupported => said.split_once(": "),
-            _ => said.rsplit_once("; "),
-        };
-        help.map(|(_, help)| help)
+        Self::new(kind, path, sentence).helped_by(format!("{cure}."))
     }
 }
 
@@ -162,6 +162,8 @@ mod tests {
                     for fault in faults.into_iter().flatten() {
                         let said = fault.sentence.replace(path.to_str().unwrap(), "");
                         assert!(said.len() < 700, "{head}: {} bytes: {fault}", said.len());
+                        let help = fault.help.as_ref().expect("fsck tells it");
+                        assert!(said.ends_with(help.as_str()), "{fault}");
                     }
                 }
             }
@@ -178,7 +180,7 @@ mod tests {
             let fault = StorageFault::io("read", Path::new("/d/x: y; z"), &kind.into());
             assert!(fault.sentence.starts_with("Failed to read /d/x: y; z: "));
             assert!(fault.sentence.ends_with(words), "{fault}");
-            assert!(fault.help().unwrap().ends_with(words), "{fault}");
+            assert!(fault.help.unwrap().ends_with(words));
         }
     }
 }

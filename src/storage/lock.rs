@@ -114,8 +114,9 @@ fn lock_file(dir: &Path, path: &Path) -> Result<File> {
             .open(path)
             .context("create", path)?;
         if !file.metadata().context("read", path)?.is_file() {
-            let sentence = format!("{} is not a file; remove it.", path.display());
-            return Err(StorageFault::new(FaultKind::Damaged, path, sentence));
+            let sentence = format!("{} is not a file", path.display());
+            let fault = StorageFault::new(FaultKind::Damaged, path, sentence);
+            return Err(fault.helped_by("remove it."));
         }
         match fcntl_lock(&file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => {}

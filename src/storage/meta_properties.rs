@@ -51,12 +51,11 @@ impl MetaProperties {
     /// Those of [`Self::read`], and `Identity` where a file has the directory's name.
     pub(crate) fn of_directory(dir: &Path, key: &str) -> Result<Option<Self>> {
         if dir.exists() && !dir.is_dir() {
-            let sentence = format!(
-                "{key} names {}, which is a file: set it to a directory that `kraftd format` has \
-                 formatted.",
-                dir.display()
+            let sentence = format!("{key} names {}, which is a file", dir.display());
+            let fault = StorageFault::new(FaultKind::Identity, dir, sentence);
+            return Err(
+                fault.helped_by("set it to a directory that `kraftd format` has formatted.")
             );
-            return Err(StorageFault::new(FaultKind::Identity, dir, sentence));
         }
         Self::read(&dir.join(META_PROPERTIES_FILE))
     }
@@ -105,14 +104,7 @@ impl MetaProperties {
         found.version = match version.as_deref().map(str::trim) {
             None | Some("0") => 0,
             Some("1") => 1,
-            Some(other) => {
-                let sentence = format!(
-                    "Unknown meta.properties version '{}' in {}: this release knows 0 and 1.",
-                    quote(other),
-                    path.display()
-                );
-                return Err(StorageFault::new(FaultKind::Unsupported, path, sentence));
-            }
+            Some(other) => return Err(unknown_version(path, other)),
         };
         let (key, id) = match found.version {
             0 => ("broker.id", broker),
@@ -189,13 +181,22 @@ fn java_date() -> String {
     now.strftime("%a %b %d %H:%M:%S %Z %Y").to_string()
 }
 
-fn damaged(path: &Path, what: &str) -> StorageFault {
+fn unknown_version(path: &Path, version: &str) -> StorageFault {
     let sentence = format!(
-        "{} cannot be used: {what}. It names the cluster, the node and the directory; restore it \
-         from a backup.",
+        "Unknown meta.properties version '{}' in {}: this release knows 0 and 1",
+        quote(version),
         path.display()
     );
-    StorageFault::new(FaultKind::Damaged, path, sentence)
+    StorageFault::new(FaultKind::Unsupported, path, sentence)
+        .helped_by("start the release that wrote it, or restore the file from a backup.")
+}
+
+fn damaged(path: &Path, what: &str) -> StorageFault {
+    let sentence = format!(
+        "{} cannot be used: {what}. It names the cluster, the node and the directory",
+        path.display()
+    );
+    StorageFault::new(FaultKind::Damaged, path, sentence).helped_by("restore it from a backup.")
 }
 
 #[cfg(test)]

@@ -24,31 +24,34 @@ pub(crate) fn check(path: &Path) -> Result<bool> {
             .map(|(_, value)| value.trim().to_owned())
     };
     let (Some(version), Some(topic)) = (field("version"), field("topic_id")) else {
-        let sentence = format!(
-            "{} does not hold a version and a topic_id; delete it, it is written anew.",
-            path.display()
-        );
-        return Err(StorageFault::new(FaultKind::Damaged, path, sentence));
+        let sentence = format!("{} does not hold a version and a topic_id", path.display());
+        let fault = StorageFault::new(FaultKind::Damaged, path, sentence);
+        return Err(fault.helped_by("delete it, it is written anew."));
     };
     if version != "0" {
         let sentence = format!(
-            "{} has version {}, but this release knows 0: start the release that wrote it, or \
-             delete the file if it is damaged; it is written anew.",
+            "{} has version {}, but this release knows 0",
             path.display(),
             quote(&version)
         );
-        return Err(StorageFault::new(FaultKind::Unsupported, path, sentence));
+        let fault = StorageFault::new(FaultKind::Unsupported, path, sentence);
+        return Err(fault.helped_by(
+            "start the release that wrote it, or delete the file if it is damaged: it is written \
+             anew.",
+        ));
     }
     if parse_base64url(&topic) != Some(METADATA_TOPIC_ID) {
         let sentence = format!(
-            "{} names the topic id {}, but the metadata topic is {}: if the directory is another \
-             topic's, correct metadata.log.dir; if the file is damaged, delete it; it is written \
-             anew.",
+            "{} names the topic id {}, but the metadata topic is {}",
             path.display(),
             quote(&topic),
             base64url(METADATA_TOPIC_ID)
         );
-        return Err(StorageFault::new(FaultKind::Identity, path, sentence));
+        let fault = StorageFault::new(FaultKind::Identity, path, sentence);
+        return Err(fault.helped_by(
+            "if the directory is another topic's, correct metadata.log.dir; if the file is \
+             damaged, delete it: it is written anew.",
+        ));
     }
     Ok(true)
 }

@@ -41,11 +41,11 @@ pub fn read(path: &Path) -> Result<Option<QuorumState>> {
     let version = integer(path, &fields, "data_version")?;
     if !(0..=VERSION_MAX).contains(&version) {
         let sentence = format!(
-            "{} has data_version {version}, but this release knows 0 to {VERSION_MAX}: start the \
-             release that wrote it.",
+            "{} has data_version {version}, but this release knows 0 to {VERSION_MAX}",
             path.display()
         );
-        return Err(StorageFault::new(FaultKind::Unsupported, path, sentence));
+        let fault = StorageFault::new(FaultKind::Unsupported, path, sentence);
+        return Err(fault.helped_by("start the release that wrote it."));
     }
     decode(path, &fields, version).map(Some)
 }
@@ -177,11 +177,12 @@ fn id(path: &Path, fields: &Map<String, Value>, name: &str) -> Result<i32> {
 fn damaged(path: &Path, what: &str) -> StorageFault {
     let sentence = format!(
         "{} cannot be read: {what}. It holds this node's epoch and vote, and without them the \
-         node could vote twice in one epoch; restore the file, or if it is lost delete it and \
-         start once with --accept-lost-vote.",
+         node could vote twice in one epoch",
         path.display()
     );
-    StorageFault::new(FaultKind::Damaged, path, sentence)
+    StorageFault::new(FaultKind::Damaged, path, sentence).helped_by(
+        "restore the file, or if it is lost delete it and start once with --accept-lost-vote.",
+    )
 }
 
 #[cfg(test)]

@@ -23,10 +23,11 @@ pub(crate) fn check(file: &File, path: &Path, bytes: u64, reserve_bytes: u64) ->
     };
     let sentence = format!(
         "Failed to write {}: it needs {bytes} more bytes and {reserve_bytes} have to stay free for \
-         the log, but its disk has {free}; make room on that disk.",
+         the log, but its disk has {free}",
         path.display()
     );
-    Err(StorageFault::new(FaultKind::NoRoom, path, sentence))
+    let fault = StorageFault::new(FaultKind::NoRoom, path, sentence);
+    Err(fault.helped_by("make room on that disk."))
 }
 
 /// What a process without privileges may use.
@@ -46,7 +47,7 @@ mod tests {
         for (bytes, reserve) in [(1 << 60, 0), (0, 1 << 60), (u64::MAX, u64::MAX)] {
             let fault = check(&file, path, bytes, reserve).unwrap_err();
             assert_eq!(fault.kind, FaultKind::NoRoom);
-            assert_eq!(fault.help(), Some("make room on that disk."));
+            assert_eq!(fault.help.as_deref(), Some("make room on that disk."));
             assert!(fault.sentence.contains("/d/x.part"), "{fault}");
         }
     }

@@ -257,12 +257,10 @@ impl Place {
     }
 }
 
-/// A fault as a finding. Its sentence says what helps, which is the advice then and told once.
+/// A fault as a finding. What helps is the advice then, and told once.
 fn of_fault(check: &'static str, fault: StorageFault) -> Finding {
-    let advice = fault.help().map_or_else(
-        || "Put the file back from a copy if there is one.".to_owned(),
-        str::to_owned,
-    );
+    let copy = || "Put the file back from a copy if there is one.".to_owned();
+    let advice = fault.help.unwrap_or_else(copy);
     Finding::new(Severity::Wrong, check, &fault.path, fault.sentence).advise(advice)
 }
 
