@@ -395,6 +395,7 @@ fn completions_and_proposals_that_fit_nothing_are_ignored() {
     assert_eq!(rig.raft.log_end(), Offset(1));
 }
 
+mod any_peer;
 mod change;
 mod joining;
 mod update;
