@@ -76,8 +76,8 @@ impl<'a> Review<'a> {
         review.logs();
         review.brokers_own();
         review.sense();
-        review.facts.create_topic = policies::create_topic(values.texts(), review.findings);
-        review.facts.alter_config = policies::alter_config(values.texts(), review.findings);
+        review.facts.create_topic = policies::create_topic(values, review.findings);
+        review.facts.alter_config = policies::alter_config(values, review.findings);
         review.advice();
         review.facts
     }

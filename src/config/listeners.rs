@@ -1,7 +1,7 @@
 //! `listeners`, `advertised.listeners` and `listener.security.protocol.map`.
 
 use std::collections::BTreeMap;
-use std::net::{Ipv4Addr, Ipv6Addr};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::LazyLock;
 
 use regex::Regex;
@@ -54,6 +54,13 @@ pub(crate) fn csv_map(text: &str) -> Result<Vec<(String, String)>, String> {
             Ok((key.trim().to_owned(), value.trim().to_owned()))
         })
         .collect()
+}
+
+/// Of the addresses that a name has, the one that a listener takes: the first of IPv4, as the JVM
+/// prefers, or else the first.
+pub(crate) fn preferred(resolved: Vec<SocketAddr>) -> Option<SocketAddr> {
+    let v4 = resolved.iter().find(|address| address.is_ipv4());
+    v4.or_else(|| resolved.first()).copied()
 }
 
 /// The protocol of each listener name. When the map is not set, controller listeners without a

@@ -36,6 +36,7 @@ pub use model::{
 };
 
 pub(crate) use limits::overrides as per_ip_overrides;
+pub(crate) use listeners::preferred;
 pub(crate) use sense::shuts_out;
 
 use properties::Charset;

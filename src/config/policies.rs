@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::finding::{Finding, Severity};
 use super::keys::{self, Kind, Rule};
+use super::values::Values;
 use super::{topic_defaults, value};
 use crate::types::config_keys;
 use crate::types::pattern::{can_name_topics, whole};
@@ -46,6 +47,7 @@ pub(crate) fn knows(name: &str) -> bool {
 
 /// The texts of a configuration under review.
 struct Reader<'a> {
+    values: &'a Values,
     texts: &'a BTreeMap<String, String>,
     findings: &'a mut Vec<Finding>,
 }
@@ -123,7 +125,7 @@ impl Reader<'_> {
                 continue;
             }
             // Of values that are not known any may be meant.
-            let Some(values) = values_of(*resource, key) else {
+            let Some(values) = values_of(self.values, *resource, key) else {
                 return;
             };
             known.push(values);
@@ -200,33 +202,56 @@ fn is_brokers_number(key: &str) -> Option<bool> {
 }
 
 /// Which numbers a key takes, as far as the keys of a server's file say it: a topic's key has the
-/// values of the one that it falls back to.
-fn values_of(resource: i8, key: &str) -> Option<(f64, f64)> {
-    let server = match resource {
-        config_keys::BROKER => key,
+/// values of the one that it falls back to, a group's also the bounds that the file sets.
+fn values_of(values: &Values, resource: i8, key: &str) -> Option<(f64, f64)> {
+    let (least, most) = match resource {
+        config_keys::BROKER => return numbers_of_server(key),
         config_keys::TOPIC => {
             let mut same = topic_defaults::SAME.iter();
-            same.find(|(topic, _)| *topic == key)?.1
+            return numbers_of_server(same.find(|(topic, _)| *topic == key)?.1);
         }
-        _ => return None,
+        config_keys::CLIENT_METRICS => config_keys::METRICS_INTERVAL_MS,
+        _ => {
+            let server = keys::find(&format!("group.{key}"))?;
+            // The file's own key may end sooner than that of groups: that is the bounds' matter.
+            let ((least, _), (_, most)) = (value::numbers(server)?, value::of_type(server.kind)?);
+            let mut bounds = config_keys::GROUP_BOUNDS.iter();
+            let bounds = bounds.find(|(name, ..)| *name == key);
+            let (min, max) = bounds.map_or((None, None), |(_, min, max)| (*min, *max));
+            let number = |key: Option<&str>| values.number_of(key?);
+            (
+                number(min).map_or(least, |min| min.max(least)),
+                number(max).map_or(most, |max| max.min(most)),
+            )
+        }
     };
-    let server = keys::find(server)?;
+    Some((as_double(least), as_double(most)))
+}
+
+fn numbers_of_server(key: &str) -> Option<(f64, f64)> {
+    let server = keys::find(key)?;
     if let Rule::BetweenDoubles(least, most) = server.rule {
         return Some((least, most));
     }
-    #[expect(
-        clippy::cast_precision_loss,
-        reason = "a range of a policy has the same precision"
-    )]
-    value::numbers(server).map(|(least, most)| (least as f64, most as f64))
+    value::numbers(server).map(|(least, most)| (as_double(least), as_double(most)))
+}
+
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "a range of a policy has the same precision"
+)]
+const fn as_double(number: i64) -> f64 {
+    number as f64
 }
 
 /// Reads the rules of a policy about new topics; what is wrong with them becomes a finding.
-pub(crate) fn create_topic(
-    texts: &BTreeMap<String, String>,
-    findings: &mut Vec<Finding>,
-) -> CreateTopicRules {
-    let mut reader = Reader { texts, findings };
+pub(crate) fn create_topic(values: &Values, findings: &mut Vec<Finding>) -> CreateTopicRules {
+    let texts = values.texts();
+    let mut reader = Reader {
+        values,
+        texts,
+        findings,
+    };
     let rules = CreateTopicRules {
         partitions_max: reader.count(PARTITIONS_MAX),
         replication_min: reader.count(REPLICATION_MIN),
@@ -250,8 +275,8 @@ pub(crate) fn create_topic(
         match whole(pattern) {
             Err(rule) => reader.error(NAME_PATTERN, &rule),
             Ok(_) if !can_name_topics(pattern) => {
-                let rule =
-                    "matches no name that a topic can have: 1 to 249 letters, digits and ._-";
+                let rule = "matches no name that a topic can have: 1 to 249 letters, digits \
+                            and ._-, but not . or ..";
                 reader.error(NAME_PATTERN, rule);
             }
             Ok(_) => {}
@@ -261,11 +286,13 @@ pub(crate) fn create_topic(
 }
 
 /// Reads the rules of a policy about changed configurations.
-pub(crate) fn alter_config(
-    texts: &BTreeMap<String, String>,
-    findings: &mut Vec<Finding>,
-) -> AlterConfigRules {
-    let mut reader = Reader { texts, findings };
+pub(crate) fn alter_config(values: &Values, findings: &mut Vec<Finding>) -> AlterConfigRules {
+    let texts = values.texts();
+    let mut reader = Reader {
+        values,
+        texts,
+        findings,
+    };
     let mut rules = AlterConfigRules {
         resources: BTreeSet::from([TYPES[0].1]),
         allowed_keys: reader.list(ALLOWED_KEYS),
@@ -315,4 +342,84 @@ pub(crate) fn alter_config(
     }
     reader.review_keys(&rules);
     rules
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{load_lines, texts};
+    use super::*;
+    use crate::controller::configs::definition::Check;
+    use crate::controller::configs::group;
+    use crate::types::config_keys::{GROUP, GROUP_BOUNDS, is_number};
+
+    #[test]
+    fn a_range_beside_all_values_of_a_group_or_of_client_metrics_is_refused() {
+        let alter = "kraftd.alter.config.policy";
+        for (lines, words) in [
+            (
+                vec![
+                    format!("{alter}.range.interval.ms=..99"),
+                    format!("{alter}.resources=CLIENT_METRICS"),
+                ],
+                "has no value that interval.ms can have, which is from 100 to 3600000",
+            ),
+            (
+                vec![
+                    format!("{alter}.range.consumer.session.timeout.ms=1..1000"),
+                    format!("{alter}.resources=GROUP"),
+                ],
+                "which is from 45000 to 60000",
+            ),
+            (
+                vec![
+                    format!("{alter}.range.share.delivery.count.limit=30.."),
+                    format!("{alter}.resources=GROUP"),
+                    "group.share.max.delivery.count.limit=25".to_owned(),
+                ],
+                "which is from 2 to 25",
+            ),
+            (
+                vec![
+                    format!("{alter}.range.streams.acceptable.recovery.lag=..-1"),
+                    format!("{alter}.resources=GROUP"),
+                ],
+                "which is from 0 to",
+            ),
+        ] {
+            let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+            let text = texts(&load_lines(&lines).unwrap_err());
+            assert!(text.contains(words), "{lines:?}: {text}");
+        }
+        let meets = [
+            format!("{alter}.range.consumer.session.timeout.ms=1..45000"),
+            format!("{alter}.resources=GROUP"),
+        ];
+        let meets: Vec<&str> = meets.iter().map(String::as_str).collect();
+        assert!(load_lines(&meets).is_ok());
+    }
+
+    /// A group's key begins where the file's does, and its bounds are keys of the file.
+    #[test]
+    fn what_policies_know_of_groups_is_what_the_controller_takes() {
+        let number = |key: &str| value::numbers(keys::find(key)?);
+        let mut compared = 0;
+        for key in group::KEYS {
+            let definition = &key.definition;
+            if is_number(GROUP, definition.name) != Some(true) {
+                continue;
+            }
+            let server = format!("group.{}", definition.name);
+            assert_eq!(key.synonym, Some(server.as_str()));
+            let (least, _) = number(&server).unwrap();
+            match definition.check {
+                Check::AtLeast(own) => assert_eq!(own, least, "{server}"),
+                ref other => panic!("{server}: {other:?}"),
+            }
+            compared += 1;
+        }
+        assert_eq!(compared, 17);
+        for (_, min, max) in GROUP_BOUNDS {
+            assert!(min.into_iter().chain(max).all(|key| number(key).is_some()));
+        }
+    }
 }

@@ -2,11 +2,12 @@
 //! would look alive and do nothing, or nothing else than one thing.
 
 use std::collections::BTreeMap;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs as _};
 
 use super::checks::{Review, VOTERS};
 use super::finding::Severity::{self, Error, Unsupported, Warning};
 use super::keys::{self, Initial};
+use super::listeners::preferred;
 use super::model::{Config, Role};
 
 const PER_IP: &str = "max.connections.per.ip";
@@ -99,8 +100,20 @@ const FLOORS: [(&str, i64, Severity, &str); 13] = [
     ),
 ];
 
-/// Intervals of which 0 is none, with the least that makes sense and why not.
-const INTERVALS: [(&str, i64, &str); 2] = [
+/// Numbers for which 0, where it is taken, means something else, with the least that makes sense
+/// and why not. Less than 50 ms is no time for an answer between machines: there and back takes
+/// some ms, and before a vote is answered it is on disk, which takes some more.
+const INTERVALS: [(&str, i64, &str); 4] = [
+    (
+        "controller.quorum.election.timeout.ms",
+        50,
+        "is hardly the time that a vote takes, elections may follow each other without an end",
+    ),
+    (
+        "controller.quorum.fetch.timeout.ms",
+        50,
+        "is hardly the time that an answer takes, leaders may be given up that are well",
+    ),
     ("metadata.log.max.snapshot.interval.ms", 1_000, HURRIED),
     (
         "metadata.max.idle.interval.ms",
@@ -195,14 +208,22 @@ impl Review<'_> {
             if !Config::is_loopback(Some(host)) {
                 return Vec::new();
             }
-            let ip = host.parse::<IpAddr>();
-            if ip.is_ok_and(|ip| ip.is_ipv6()) {
-                only.push(Ipv6Addr::LOCALHOST.into());
-            } else {
-                only.push(Ipv4Addr::LOCALHOST.into());
-            }
+            let resolved = || (host, 0).to_socket_addrs().map(Iterator::collect);
+            only.push(from_loopback(host, || resolved().unwrap_or_default()));
         }
         only
+    }
+}
+
+/// Where connections to a host of this machine come from. For a name that is the family of the
+/// address that a listener takes of those that it is `resolved` to: some systems know `localhost`
+/// as `::1` alone.
+fn from_loopback(host: &str, resolved: impl FnOnce() -> Vec<SocketAddr>) -> IpAddr {
+    let ip = host.parse::<IpAddr>().ok();
+    let ip = ip.or_else(|| Some(preferred(resolved())?.ip()));
+    match ip.is_some_and(|ip| ip.is_ipv6()) {
+        true => Ipv6Addr::LOCALHOST.into(),
+        false => Ipv4Addr::LOCALHOST.into(),
     }
 }
 
@@ -268,7 +289,8 @@ mod tests {
         for (key, least, rule) in INTERVALS {
             for (value, is_told) in [(0, false), (1, true), (least - 1, true), (least, false)] {
                 let line = format!("{key}={value}");
-                let told = texts(&load_lines(&[&line]).unwrap().warnings);
+                let found = load_lines(&[&line]);
+                let told = texts(&found.map_or_else(|all| all, |loaded| loaded.warnings));
                 assert_eq!(
                     told.contains(&format!("{line}: {rule}; ")),
                     is_told,
@@ -323,6 +345,23 @@ mod tests {
         }
         let told = texts(&load_lines(&[&format!("{PER_IP}=0")]).unwrap_err());
         assert!(told.contains("may be 0 only with"), "{told}");
+    }
+
+    #[test]
+    fn connections_to_localhost_come_from_the_address_that_its_listener_takes() {
+        let v4 = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+        let v6 = SocketAddr::from((Ipv6Addr::LOCALHOST, 0));
+        for (host, resolved, from) in [
+            ("localhost", vec![v4], v4),
+            ("localhost", vec![v6, v4], v4),
+            ("localhost", vec![v6], v6),
+            ("localhost", vec![], v4),
+            ("127.0.0.7", vec![v6], v4),
+            ("::1", vec![v4], v6),
+        ] {
+            let found = from_loopback(host, || resolved.clone());
+            assert_eq!(found, from.ip(), "{host} {resolved:?}");
+        }
     }
 
     #[test]

@@ -52,16 +52,21 @@ pub(crate) fn parse(key: &Key, text: &str) -> Result<Parsed, String> {
 /// Which whole numbers a key takes, both ends included: its rule's within its type's. `None` for a
 /// key without numbers, or with a rule that is more than a range.
 pub(crate) fn numbers(key: &Key) -> Option<(i64, i64)> {
-    let (least, most) = match key.kind {
-        Kind::Short => (i16::MIN.into(), i16::MAX.into()),
-        Kind::Int => (i32::MIN.into(), i32::MAX.into()),
-        Kind::Long => (i64::MIN, i64::MAX),
-        _ => return None,
-    };
+    let (least, most) = of_type(key.kind)?;
     match key.rule {
         Rule::Any => Some((least, most)),
         Rule::AtLeast(own) => Some((own.max(least), most)),
         Rule::Between(own, end) => Some((own.max(least), end.min(most))),
+        _ => None,
+    }
+}
+
+/// Which whole numbers a type has; `None` for one without.
+pub(crate) fn of_type(kind: Kind) -> Option<(i64, i64)> {
+    match kind {
+        Kind::Short => Some((i16::MIN.into(), i16::MAX.into())),
+        Kind::Int => Some((i32::MIN.into(), i32::MAX.into())),
+        Kind::Long => Some((i64::MIN, i64::MAX)),
         _ => None,
     }
 }

@@ -95,10 +95,8 @@ async fn resolve(host: &str, port: u16) -> io::Result<SocketAddr> {
     if let Ok(ip) = host.parse::<IpAddr>() {
         return Ok((ip, port).into());
     }
-    let found: Vec<_> = lookup_host((host, port)).await?.collect();
-    let v4 = found.iter().find(|address| address.is_ipv4());
-    v4.or_else(|| found.first())
-        .copied()
+    let found = lookup_host((host, port)).await?.collect();
+    config::preferred(found)
         .ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, format!("{host} has no address")))
 }
 

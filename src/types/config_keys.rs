@@ -115,6 +115,91 @@ pub const BROKER_ONLY_DYNAMIC: [&str; 3] = [
     "replica.alter.log.dirs.io.max.bytes.per.second",
 ];
 
+/// `interval.ms` of CLIENT_METRICS: from 100 ms to an hour, both included.
+pub const METRICS_INTERVAL_MS: (i64, i64) = (100, 3_600_000);
+
+/// A key, and the keys of a server's file that set its least and its greatest number.
+pub type Bounded = (&'static str, Option<&'static str>, Option<&'static str>);
+
+/// The keys of GROUP with bounds that the file sets, in the order in which they are asked.
+pub const GROUP_BOUNDS: [Bounded; 15] = [
+    (
+        "consumer.heartbeat.interval.ms",
+        Some("group.consumer.min.heartbeat.interval.ms"),
+        Some("group.consumer.max.heartbeat.interval.ms"),
+    ),
+    (
+        "consumer.session.timeout.ms",
+        Some("group.consumer.min.session.timeout.ms"),
+        Some("group.consumer.max.session.timeout.ms"),
+    ),
+    (
+        "consumer.assignment.interval.ms",
+        Some("group.consumer.min.assignment.interval.ms"),
+        Some("group.consumer.max.assignment.interval.ms"),
+    ),
+    (
+        "share.heartbeat.interval.ms",
+        Some("group.share.min.heartbeat.interval.ms"),
+        Some("group.share.max.heartbeat.interval.ms"),
+    ),
+    (
+        "share.session.timeout.ms",
+        Some("group.share.min.session.timeout.ms"),
+        Some("group.share.max.session.timeout.ms"),
+    ),
+    (
+        "share.record.lock.duration.ms",
+        Some("group.share.min.record.lock.duration.ms"),
+        Some("group.share.max.record.lock.duration.ms"),
+    ),
+    (
+        "share.delivery.count.limit",
+        Some("group.share.min.delivery.count.limit"),
+        Some("group.share.max.delivery.count.limit"),
+    ),
+    (
+        "share.partition.max.record.locks",
+        Some("group.share.min.partition.max.record.locks"),
+        Some("group.share.max.partition.max.record.locks"),
+    ),
+    (
+        "share.assignment.interval.ms",
+        Some("group.share.min.assignment.interval.ms"),
+        Some("group.share.max.assignment.interval.ms"),
+    ),
+    (
+        "streams.heartbeat.interval.ms",
+        Some("group.streams.min.heartbeat.interval.ms"),
+        Some("group.streams.max.heartbeat.interval.ms"),
+    ),
+    (
+        "streams.session.timeout.ms",
+        Some("group.streams.min.session.timeout.ms"),
+        Some("group.streams.max.session.timeout.ms"),
+    ),
+    (
+        "streams.num.standby.replicas",
+        None,
+        Some("group.streams.max.standby.replicas"),
+    ),
+    (
+        "streams.assignment.interval.ms",
+        Some("group.streams.min.assignment.interval.ms"),
+        Some("group.streams.max.assignment.interval.ms"),
+    ),
+    (
+        "streams.task.offset.interval.ms",
+        Some("group.streams.min.task.offset.interval.ms"),
+        None,
+    ),
+    (
+        "streams.num.warmup.replicas",
+        None,
+        Some("group.streams.max.warmup.replicas"),
+    ),
+];
+
 /// Whether the values of a key are numbers; `None` where the resource has no such key, or is none
 /// of TOPIC, CLIENT_METRICS and GROUP.
 #[must_use]

@@ -42,32 +42,53 @@ fn in_group(error: &str) -> String {
     format!("must be a regular expression, also between ^(?: and )$, but there: {why}")
 }
 
-/// How many characters the texts have that a part of a pattern matches: the fewest and the most.
-type Lengths = (usize, usize);
+/// The texts that a part of a pattern matches, as far as it matters.
+#[derive(Clone, Copy, Debug)]
+struct Texts {
+    /// The fewest characters.
+    least: usize,
+    /// The most.
+    most: usize,
+    /// Whether one of them has a character other than a dot.
+    more_than_dots: bool,
+}
+
+impl Texts {
+    const EMPTY: Self = Self {
+        least: 0,
+        most: 0,
+        more_than_dots: false,
+    };
+}
 
 /// Whether a pattern can match the whole name of a topic: 1 to 249 of the characters that one may
-/// have. What is not looked at closely, as word boundaries, counts as possible; so does a pattern
-/// that cannot be read, which [`whole`] tells.
+/// have, and not `.` or `..`. What is not looked at closely, as word boundaries, counts as
+/// possible; so does a pattern that cannot be read, which [`whole`] tells.
 #[must_use]
 pub fn can_name_topics(pattern: &str) -> bool {
     let Ok(hir) = regex_syntax::parse(pattern) else {
         return true;
     };
-    let found = lengths(&hir);
-    found.is_some_and(|(least, most)| least <= LENGTH_MAX && most > 0)
+    let dots_max = 2;
+    texts(&hir).is_some_and(|found| {
+        found.least <= LENGTH_MAX && (found.more_than_dots || found.most > dots_max)
+    })
 }
 
-/// Of texts of a topic name's characters; `None` when there is no such text.
-fn lengths(hir: &Hir) -> Option<Lengths> {
+/// Of a topic name's characters; `None` when there is no such text.
+fn texts(hir: &Hir) -> Option<Texts> {
     match hir.kind() {
-        HirKind::Empty | HirKind::Look(_) => Some((0, 0)),
+        HirKind::Empty | HirKind::Look(_) => Some(Texts::EMPTY),
         HirKind::Literal(literal) => {
             let fits = literal.0.iter().all(|byte| is_legal(*byte));
-            fits.then_some((literal.0.len(), literal.0.len()))
+            fits.then_some(Texts {
+                least: literal.0.len(),
+                most: literal.0.len(),
+                more_than_dots: literal.0.iter().any(|byte| *byte != b'.'),
+            })
         }
         HirKind::Class(class) => {
-            let mut all = (b'!'..=b'~').filter(|own| is_legal(*own));
-            let fits = all.any(|own| match class {
+            let has = |own: u8| match class {
                 Class::Unicode(class) => {
                     let mut ranges = class.iter();
                     ranges.any(|range| (range.start()..=range.end()).contains(&char::from(own)))
@@ -76,47 +97,61 @@ fn lengths(hir: &Hir) -> Option<Lengths> {
                     let mut ranges = class.iter();
                     ranges.any(|range| (range.start()..=range.end()).contains(&own))
                 }
-            });
-            fits.then_some((1, 1))
+            };
+            let more_than_dots = (b'!'..=b'~').any(|own| is_legal(own) && own != b'.' && has(own));
+            (more_than_dots || has(b'.')).then_some(Texts {
+                least: 1,
+                most: 1,
+                more_than_dots,
+            })
         }
         HirKind::Repetition(repeated) => {
             let times = |count: Option<u32>| count.map_or(usize::MAX, |count| count as usize);
-            match lengths(&repeated.sub) {
-                Some((least, most)) => Some((
-                    least.saturating_mul(repeated.min as usize),
-                    most.saturating_mul(times(repeated.max)),
-                )),
-                None => (repeated.min == 0).then_some((0, 0)),
+            match texts(&repeated.sub) {
+                Some(_) if repeated.max == Some(0) => Some(Texts::EMPTY),
+                Some(one) => Some(Texts {
+                    least: one.least.saturating_mul(repeated.min as usize),
+                    most: one.most.saturating_mul(times(repeated.max)),
+                    ..one
+                }),
+                None => (repeated.min == 0).then_some(Texts::EMPTY),
             }
         }
-        HirKind::Capture(group) => lengths(&group.sub),
+        HirKind::Capture(group) => texts(&group.sub),
         HirKind::Concat(parts) => in_a_row(parts),
         HirKind::Alternation(parts) => {
-            let possible = parts.iter().filter_map(lengths);
-            possible.reduce(|one, two| (one.0.min(two.0), one.1.max(two.1)))
+            let possible = parts.iter().filter_map(texts);
+            possible.reduce(|one, two| Texts {
+                least: one.least.min(two.least),
+                most: one.most.max(two.most),
+                more_than_dots: one.more_than_dots || two.more_than_dots,
+            })
         }
     }
 }
 
 /// The begin of a text has nothing before it, its end nothing behind.
-fn in_a_row(parts: &[Hir]) -> Option<Lengths> {
-    let (mut least, mut most, mut is_over) = (0_usize, 0_usize, false);
+fn in_a_row(parts: &[Hir]) -> Option<Texts> {
+    let (mut row, mut is_over) = (Texts::EMPTY, false);
     for part in parts {
         match part.kind() {
-            HirKind::Look(Look::Start) if least > 0 => return None,
-            HirKind::Look(Look::Start) => (least, most) = (0, 0),
+            HirKind::Look(Look::Start) if row.least > 0 => return None,
+            HirKind::Look(Look::Start) => row = Texts::EMPTY,
             HirKind::Look(Look::End) => is_over = true,
             _ => {
-                let (few, many) = lengths(part)?;
-                if is_over && few > 0 {
+                let next = texts(part)?;
+                if is_over && next.least > 0 {
                     return None;
                 }
-                least = least.saturating_add(few);
-                most = most.saturating_add(if is_over { 0 } else { many });
+                row.least = row.least.saturating_add(next.least);
+                if !is_over {
+                    row.most = row.most.saturating_add(next.most);
+                    row.more_than_dots |= next.more_than_dots;
+                }
             }
         }
     }
-    Some((least, most))
+    Some(row)
 }
 
 #[cfg(test)]
@@ -136,6 +171,10 @@ mod tests {
             "( )*a",
             "a\\b.*",
             "(",
+            "\\.\\.\\.",
+            "\\.+",
+            "\\.?[.a]",
+            "[.]{1,3}",
         ] {
             assert!(can_name_topics(possible), "{possible}");
         }
@@ -152,6 +191,12 @@ mod tests {
             "a$b",
             "[^\\x00-\\x7f]+",
             "(a b|c d)",
+            "\\.",
+            "\\.\\.",
+            "[.]{1,2}",
+            "\\.|[.]\\.?",
+            "\\.$a*",
+            "a{0}\\.",
         ] {
             assert!(!can_name_topics(none), "{none}");
         }

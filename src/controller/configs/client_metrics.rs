@@ -6,6 +6,7 @@ use regex_syntax::ast;
 
 use super::alter::unknown_key;
 use super::definition::{Check, Definition, Kind, Value, trim};
+use crate::types::config_keys::METRICS_INTERVAL_MS;
 use crate::types::{ApiError, ErrorCode};
 
 /// Every key of a subscription.
@@ -51,9 +52,10 @@ pub(super) fn validate(name: &str, own: &BTreeMap<String, String>) -> Result<(),
             _ => {}
         }
     }
-    if let Some(interval) = interval.filter(|ms| !(100..=3_600_000).contains(ms)) {
+    let (least, most) = METRICS_INTERVAL_MS;
+    if let Some(interval) = interval.filter(|ms| !(least..=most).contains(ms)) {
         return Err(refuse(format!(
-            "Invalid value {interval} for interval.ms, interval must be between 100 and 3600000 \
+            "Invalid value {interval} for interval.ms, interval must be between {least} and {most} \
              (1 hour)"
         )));
     }

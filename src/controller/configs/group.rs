@@ -8,6 +8,7 @@ use super::server_keys;
 use crate::controller::Settings;
 use crate::controller::levels::metadata_version;
 use crate::image::Image;
+use crate::types::config_keys::GROUP_BOUNDS;
 use crate::types::{ApiError, ErrorCode};
 
 /// A key of a group.
@@ -122,13 +123,6 @@ pub const KEYS: &[GroupKey] = &[
     key("errors.deadletterqueue.copy.record.enable", Kind::Boolean, "false", Check::Any),
 ];
 
-/// A bound that another key of the node's file sets.
-enum Bound {
-    Range(&'static str, &'static str),
-    Max(&'static str),
-    Min(&'static str),
-}
-
 /// How a bound is told: by its value, as 4.4 does, or by the key that sets it, as 4.3 did. Clusters
 /// that are not finalized as 4.4 have clients and tools that know the latter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -139,95 +133,6 @@ enum Words {
 
 /// The metadata.version of release 4.4: 4.4-IV2.
 const NUMBERS_SINCE: i16 = 33;
-
-/// The bounds of keys, in the order in which they are asked.
-#[rustfmt::skip]
-const BOUNDS: &[(&str, Bound)] = &[
-    (
-        "consumer.heartbeat.interval.ms",
-        Bound::Range(
-            "group.consumer.min.heartbeat.interval.ms",
-            "group.consumer.max.heartbeat.interval.ms",
-        ),
-    ),
-    (
-        "consumer.session.timeout.ms",
-        Bound::Range(
-            "group.consumer.min.session.timeout.ms",
-            "group.consumer.max.session.timeout.ms",
-        ),
-    ),
-    (
-        "consumer.assignment.interval.ms",
-        Bound::Range(
-            "group.consumer.min.assignment.interval.ms",
-            "group.consumer.max.assignment.interval.ms",
-        ),
-    ),
-    (
-        "share.heartbeat.interval.ms",
-        Bound::Range(
-            "group.share.min.heartbeat.interval.ms",
-            "group.share.max.heartbeat.interval.ms",
-        ),
-    ),
-    (
-        "share.session.timeout.ms",
-        Bound::Range("group.share.min.session.timeout.ms", "group.share.max.session.timeout.ms"),
-    ),
-    (
-        "share.record.lock.duration.ms",
-        Bound::Range(
-            "group.share.min.record.lock.duration.ms",
-            "group.share.max.record.lock.duration.ms",
-        ),
-    ),
-    (
-        "share.delivery.count.limit",
-        Bound::Range(
-            "group.share.min.delivery.count.limit",
-            "group.share.max.delivery.count.limit",
-        ),
-    ),
-    (
-        "share.partition.max.record.locks",
-        Bound::Range(
-            "group.share.min.partition.max.record.locks",
-            "group.share.max.partition.max.record.locks",
-        ),
-    ),
-    (
-        "share.assignment.interval.ms",
-        Bound::Range(
-            "group.share.min.assignment.interval.ms",
-            "group.share.max.assignment.interval.ms",
-        ),
-    ),
-    (
-        "streams.heartbeat.interval.ms",
-        Bound::Range(
-            "group.streams.min.heartbeat.interval.ms",
-            "group.streams.max.heartbeat.interval.ms",
-        ),
-    ),
-    (
-        "streams.session.timeout.ms",
-        Bound::Range(
-            "group.streams.min.session.timeout.ms",
-            "group.streams.max.session.timeout.ms",
-        ),
-    ),
-    ("streams.num.standby.replicas", Bound::Max("group.streams.max.standby.replicas")),
-    (
-        "streams.assignment.interval.ms",
-        Bound::Range(
-            "group.streams.min.assignment.interval.ms",
-            "group.streams.max.assignment.interval.ms",
-        ),
-    ),
-    ("streams.task.offset.interval.ms", Bound::Min("group.streams.min.task.offset.interval.ms")),
-    ("streams.num.warmup.replicas", Bound::Max("group.streams.max.warmup.replicas")),
-];
 
 /// A number of the node's file, or the key's default.
 fn server_number(settings: &Settings, name: &str) -> i64 {
@@ -278,9 +183,9 @@ fn check(settings: &Settings, own: &BTreeMap<String, String>, words: Words) -> R
             values.insert(key.definition.name, key.definition.read(text)?);
         }
     }
-    for (name, bound) in BOUNDS {
+    for (name, min, max) in GROUP_BOUNDS {
         if let Some(Value::Number(number)) = values.get(name) {
-            check_bound(settings, name, *number, bound, words)?;
+            check_bound(settings, name, *number, (min, max), words)?;
         }
     }
     check_assignor(settings, &values)?;
@@ -299,14 +204,9 @@ fn check_bound(
     settings: &Settings,
     name: &str,
     number: i64,
-    bound: &Bound,
+    (min, max): (Option<&'static str>, Option<&'static str>),
     words: Words,
 ) -> Result<(), String> {
-    let (min, max) = match *bound {
-        Bound::Range(min, max) => (Some(min), Some(max)),
-        Bound::Max(max) => (None, Some(max)),
-        Bound::Min(min) => (Some(min), None),
-    };
     let value = |key: &'static str| (key, server_number(settings, key));
     let (min, max) = (min.map(value), max.map(value));
     if let (Words::Numbers, Some((_, min)), Some((_, max))) = (words, min, max) {
