@@ -1,10 +1,11 @@
-//! Signals that reach a process before its start is done.
+//! Processes from outside: signals before a start is done, limits of the system.
 
 use std::collections::BTreeMap;
 use std::fs::{self, OpenOptions};
 use std::io::{BufRead, BufReader, Write as _};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -30,6 +31,11 @@ fn files(dir: &Path) -> BTreeMap<PathBuf, (u64, std::time::SystemTime)> {
     found
 }
 
+fn signal(child: &Child, signal: Signal) {
+    let pid = i32::try_from(child.id()).unwrap();
+    kill_process(Pid::from_raw(pid).unwrap(), signal).expect("it runs");
+}
+
 #[test]
 fn a_stop_that_is_asked_for_while_a_start_reads_ends_it_and_changes_nothing() {
     for signal in [Signal::TERM, Signal::INT] {
@@ -53,8 +59,7 @@ fn a_stop_that_is_asked_for_while_a_start_reads_ends_it_and_changes_nothing() {
         let mut told = Vec::new();
         for line in stderr.lines().map(Result::unwrap) {
             if line.contains(&format!("opening {}", root.display())) {
-                let pid = i32::try_from(child.id()).unwrap();
-                kill_process(Pid::from_raw(pid).unwrap(), signal).expect("it runs");
+                self::signal(&child, signal);
             }
             told.push(line);
         }
@@ -65,4 +70,45 @@ fn a_stop_that_is_asked_for_while_a_start_reads_ends_it_and_changes_nothing() {
         assert!(!told.contains("torn tail"), "{told}");
         assert_eq!(files(root), before);
     }
+}
+
+/// Peers above the limit wait in the backlog, and see nothing else than a timeout.
+#[test]
+fn connections_that_find_no_open_file_are_told_of_in_the_log() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path();
+    copy(&fixtures().join("4.4.0/lived/dynamic-killed"), root);
+    let config = config(root);
+    let mut child = Command::new("sh")
+        .args(["-c", "ulimit -n 64 && exec timeout 60 \"$0\" start \"$1\""])
+        .arg(env!("CARGO_BIN_EXE_kraftd"))
+        .arg(&config)
+        .env_remove("RUST_LOG")
+        .env_remove("KRAFTD_LOG_FORMAT")
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let stderr = BufReader::new(child.stderr.take().unwrap());
+    let text = fs::read_to_string(&config).unwrap();
+    let listener = text
+        .lines()
+        .find_map(|line| line.strip_prefix("listeners="));
+    let address = listener.unwrap().trim_start_matches("CONTROLLER://");
+    let mut open = Vec::new();
+    let mut told = Vec::new();
+    for line in stderr.lines().map(Result::unwrap) {
+        if line.contains("kraftd started") {
+            open.extend((0..40).map(|_| TcpStream::connect(address).unwrap()));
+        }
+        let is_full = line.contains("takes no more connections");
+        told.push(line);
+        if is_full {
+            open.clear();
+            signal(&child, Signal::TERM);
+        }
+    }
+    child.wait().unwrap();
+    let words = "32 are open, as many as the limit of 64 open files leaves room for: raise";
+    let told = told.join("\n");
+    assert!(told.contains(words), "{told}");
 }

@@ -27,11 +27,11 @@ use self::core::{Core, CoreClient, End, Message};
 use self::leaderless::Watch;
 use self::snapshot::Loader;
 use self::thread::CoreThread;
-use crate::config::{Config, Sockets};
+use crate::config::Config;
 use crate::controller::Settings;
 use crate::image::Image;
 use crate::node::{Event, Node};
-use crate::server::{self, Listening};
+use crate::server::{self, Listening, OpenFiles};
 
 pub use crate::server::LogLevels;
 use crate::storage::directory::{self, DirectoryOptions, Opened, PARTITION_DIR};
@@ -56,7 +56,7 @@ pub fn run(
     levels: LogLevels,
 ) -> Result<(), String> {
     let clock = Clock::start();
-    let connections_max = raise_file_limit();
+    let files = raise_file_limit();
     let (sender, messages) = channel();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
@@ -68,12 +68,10 @@ pub fn run(
         let _context = runtime.enter();
         Signals::listen()?
     };
-    let mut sockets = config.sockets.clone();
-    sockets.connections_max = sockets.connections_max.min(connections_max);
     let (thread, seat) = thread::seat();
     let start = Start {
         config,
-        sockets: &sockets,
+        files,
         directories: directories(config, file, accept_lost_vote),
         channel: (sender, messages),
         thread,
@@ -110,7 +108,7 @@ fn directories(config: &Config, file: &Path, accept_lost_vote: bool) -> Director
 /// What a start begins with.
 struct Start<'a> {
     config: &'a Config,
-    sockets: &'a Sockets,
+    files: OpenFiles,
     directories: DirectoryOptions,
     channel: (Sender<Message>, Receiver<Message>),
     thread: CoreThread,
@@ -131,7 +129,7 @@ impl Start<'_> {
         let (config, thread, clock) = (self.config, self.thread, self.clock);
         let (sender, messages) = self.channel;
         let opened = open(self.directories, &sender, &thread).await?;
-        let listening = server::bind(config.controller_listeners(), self.sockets)
+        let listening = server::bind(config.controller_listeners(), &config.sockets, self.files)
             .await
             .map_err(|error| error.to_string())?;
         let addresses = ports(&listening);
@@ -139,7 +137,7 @@ impl Start<'_> {
         let built = parts::build(config, &opened, image, &addresses, clock)?;
         parts::log_start(config, &opened, &built);
         let settings = Arc::new(built.settings.clone());
-        let requests_max = self.sockets.queued_requests_max as usize;
+        let requests_max = config.sockets.queued_requests_max as usize;
         let client = CoreClient::new(sender.clone(), requests_max, clock);
         let peers = peers::connect(config, &addresses, sender.clone());
         let core = Core {
@@ -334,9 +332,8 @@ fn ports(listening: &Listening) -> HashMap<String, u16> {
         .collect()
 }
 
-/// Takes as many file descriptors as the system allows, and says how many connections they are
-/// enough for.
-fn raise_file_limit() -> u32 {
+/// Takes as many file descriptors as the system allows.
+fn raise_file_limit() -> OpenFiles {
     use rustix::process::{Resource, getrlimit, setrlimit};
     let mut limit = getrlimit(Resource::Nofile);
     if limit.current != limit.maximum {
@@ -347,18 +344,7 @@ fn raise_file_limit() -> u32 {
             limit.current = before;
         }
     }
-    connections_within(limit.current)
-}
-
-/// Descriptors that are kept for the disk: peers that take all the others must not make a write of
-/// the log fail, which stops the process.
-const FILES_RESERVED: u64 = 512;
-
-/// How many connections a limit of open files (`None`: no limit) leaves room for.
-fn connections_within(files: Option<u64>) -> u32 {
-    let room = files.map(|files| files.saturating_sub(FILES_RESERVED).max(files / 2).max(1));
-    room.and_then(|room| u32::try_from(room).ok())
-        .unwrap_or(u32::MAX)
+    OpenFiles(limit.current)
 }
 
 #[cfg(test)]
@@ -380,15 +366,5 @@ mod tests {
         assert_eq!(unless(never(), std::future::ready(1)).await, Some(1));
         assert_eq!(unless(now(()), std::future::pending::<u8>()).await, None);
         assert_eq!(unless(now(()), std::future::ready(1)).await, None);
-    }
-
-    #[test]
-    fn connections_leave_files_for_the_disk() {
-        assert_eq!(connections_within(None), u32::MAX);
-        assert_eq!(connections_within(Some(u64::MAX)), u32::MAX);
-        assert_eq!(connections_within(Some(1_048_576)), 1_048_064);
-        assert_eq!(connections_within(Some(1_024)), 512);
-        assert_eq!(connections_within(Some(256)), 128);
-        assert_eq!(connections_within(Some(0)), 1);
     }
 }

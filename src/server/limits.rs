@@ -13,6 +13,8 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
+use super::open_files::OpenFiles;
+
 /// Creation rates may be used up this far in advance.
 const RATE_WINDOW: Duration = Duration::from_secs(1);
 
@@ -51,6 +53,8 @@ pub(crate) struct Slots {
     /// How many are taken, and of how many.
     taken: Mutex<(u32, u32)>,
     freed: Notify,
+    /// There are no more than these have room for, whatever is set.
+    files: OpenFiles,
 }
 
 /// One of [`Slots`], given back when it is dropped.
@@ -58,10 +62,11 @@ pub(crate) struct Slots {
 pub(crate) struct Slot(Arc<Slots>);
 
 impl Slots {
-    pub(crate) fn new(max: u32) -> Arc<Self> {
+    pub(crate) fn new(max: u32, files: OpenFiles) -> Arc<Self> {
         Arc::new(Self {
             taken: Mutex::new((0, max)),
             freed: Notify::new(),
+            files,
         })
     }
 
@@ -71,23 +76,47 @@ impl Slots {
         self.freed.notify_one();
     }
 
+    /// A place, if there is one.
+    pub(crate) fn try_take(self: &Arc<Self>) -> Option<Slot> {
+        let most = self.files.connections();
+        let mut taken = locked(&self.taken);
+        let most = taken.1.min(most);
+        if taken.0 >= most {
+            return None;
+        }
+        taken.0 += 1;
+        if taken.0 < most {
+            // There is more: whoever waits beside this one finds it.
+            self.freed.notify_one();
+        }
+        Some(Slot(Arc::clone(self)))
+    }
+
     /// Waits for a place.
     pub(crate) async fn take(self: &Arc<Self>) -> Slot {
         loop {
             let freed = self.freed.notified();
-            {
-                let mut taken = locked(&self.taken);
-                if taken.0 < taken.1 {
-                    taken.0 += 1;
-                    if taken.0 < taken.1 {
-                        // There is more: whoever waits beside this one finds it.
-                        self.freed.notify_one();
-                    }
-                    return Slot(Arc::clone(self));
-                }
+            if let Some(slot) = self.try_take() {
+                return slot;
             }
             freed.await;
         }
+    }
+
+    /// How many places are taken when there is none, why there are no more, and what to do; `key`
+    /// is what sets how many there are.
+    pub(crate) fn is_full(&self, key: &str) -> String {
+        let (max, room) = (locked(&self.taken).1, self.files.connections());
+        let why = match room < max {
+            true => self.files.is_full(),
+            false => format!("as many as {key} allows: raise it, or look for who holds them"),
+        };
+        format!("{} are open, {why}", max.min(room))
+    }
+
+    /// The limit of files.
+    pub(crate) const fn files(&self) -> OpenFiles {
+        self.files
     }
 }
 
@@ -102,13 +131,13 @@ impl Drop for Slot {
 
 impl Limits {
     pub(crate) fn new(
-        connections_max: u32,
+        (connections_max, files): (u32, OpenFiles),
         per_ip_max: u32,
         per_ip_overrides: HashMap<IpAddr, u32>,
         rate_max: u32,
     ) -> Self {
         Self {
-            slots: Slots::new(connections_max),
+            slots: Slots::new(connections_max, files),
             rate: Rate::new(rate_max),
             by_ip: Mutex::new(ByIp {
                 max: per_ip_max,
@@ -209,6 +238,8 @@ impl Rate {
 mod tests {
     use super::*;
 
+    const NO_LIMIT: OpenFiles = OpenFiles(None);
+
     fn address(last: u8) -> IpAddr {
         IpAddr::from([10, 0, 0, last])
     }
@@ -220,8 +251,8 @@ mod tests {
     #[tokio::test]
     async fn an_address_has_its_share_and_gets_it_back() {
         let overrides = HashMap::from([(address(2), 1)]);
-        let limits = Arc::new(Limits::new(100, 2, overrides, u32::MAX));
-        let listener = Slots::new(100);
+        let limits = Arc::new(Limits::new((100, NO_LIMIT), 2, overrides, u32::MAX));
+        let listener = Slots::new(100, NO_LIMIT);
         let mut places = Vec::new();
         for (last, enters) in [(1, true), (1, true), (1, false), (2, true), (2, false)] {
             let slots = pair(&limits, &listener).await;
@@ -238,8 +269,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_mapped_address_counts_as_the_plain_one() {
-        let limits = Arc::new(Limits::new(100, 1, HashMap::new(), u32::MAX));
-        let listener = Slots::new(100);
+        let limits = Arc::new(Limits::new((100, NO_LIMIT), 1, HashMap::new(), u32::MAX));
+        let listener = Slots::new(100, NO_LIMIT);
         let mapped: IpAddr = "::ffff:10.0.0.1".parse().unwrap();
         let first = limits.enter(address(1), pair(&limits, &listener).await);
         assert!(first.is_some());
@@ -267,10 +298,27 @@ mod tests {
         assert!((0..1000).all(|_| rate.take(now) == Duration::ZERO));
     }
 
+    #[test]
+    fn a_place_that_is_missing_tells_which_limit_it_is_and_files_are_never_passed() {
+        let key = "max.connections";
+        let slots = Slots::new(2, OpenFiles(Some(8)));
+        let taken: Vec<_> = std::iter::from_fn(|| slots.try_take()).collect();
+        assert_eq!(taken.len(), 2);
+        let told = slots.is_full(key);
+        assert!(told.starts_with("2 are open, as many as max.connections allows"));
+        // More than there are files for: 8 are half for connections.
+        slots.set(1_000_000);
+        let more: Vec<_> = std::iter::from_fn(|| slots.try_take()).collect();
+        assert_eq!(taken.len() + more.len(), 4);
+        let told = slots.is_full(key);
+        let words = "4 are open, as many as the limit of 8 open files leaves room for: raise";
+        assert!(told.starts_with(words), "{told}");
+    }
+
     #[tokio::test]
     async fn limits_are_changed_while_connections_are_open() {
-        let limits = Arc::new(Limits::new(2, 10, HashMap::new(), u32::MAX));
-        let listener = Slots::new(100);
+        let limits = Arc::new(Limits::new((2, NO_LIMIT), 10, HashMap::new(), u32::MAX));
+        let listener = Slots::new(100, NO_LIMIT);
         let first = pair(&limits, &listener).await;
         let second = pair(&limits, &listener).await;
         let waiting = |limits: &Arc<Limits>| {

@@ -14,11 +14,14 @@ use tokio::time::Instant;
 use super::complaints::Complaints;
 use super::connection::{self, Bounds, ClientInfo, Closing, Peer, Service};
 use super::limits::{Limits, Place, Rate, Slot, Slots};
+use super::open_files::OpenFiles;
 use crate::config;
 use crate::types::SecurityProtocol;
 
 /// How long to wait after the system refused a connection (no file descriptors, mostly).
 const ACCEPT_RETRY: Duration = Duration::from_millis(100);
+/// How often it is told, at most, why a listener takes no connections.
+const TELL_PERIOD: Duration = Duration::from_secs(60);
 /// How often held-back warnings are looked at.
 const FLUSH_PERIOD: Duration = Duration::from_secs(10);
 
@@ -85,7 +88,7 @@ pub(crate) async fn bind(
         protocol: endpoint.protocol,
         address: socket.local_addr()?,
         socket,
-        slots: Slots::new(listener.connections_max),
+        slots: Slots::new(listener.connections_max, OpenFiles(None)),
         rate: Arc::new(Rate::new(listener.connection_rate_max)),
         initial: (listener.connections_max, listener.connection_rate_max),
     })
@@ -141,9 +144,10 @@ pub(crate) async fn run<S: Service>(
     let mut flush = tokio::time::interval(FLUSH_PERIOD);
     let mut not_before = Instant::now();
     let mut failures = 0_u64;
+    let (mut full, mut failed) = (Notice::default(), Notice::default());
     while !*stop.borrow() {
         tokio::select! {
-            accepted = accept(&bound, &shared.limits, not_before) => match accepted {
+            accepted = accept(&bound, &shared.limits, not_before, &mut full) => match accepted {
                 Ok((stream, address, slots)) => {
                     let now = Instant::now();
                     let wait = shared.limits.rate_delay(now).max(bound.rate.take(now));
@@ -153,10 +157,11 @@ pub(crate) async fn run<S: Service>(
                 Err(error) => {
                     failures += 1;
                     not_before = Instant::now() + ACCEPT_RETRY;
-                    if failures.is_power_of_two() {
+                    if failed.is_due(Instant::now()) {
                         tracing::warn!(
-                            "listener {} cannot accept: {error} ({failures} times so far)",
-                            bound.name
+                            "listener {} cannot accept: {error} ({failures} times so far){}",
+                            bound.name,
+                            shared.limits.slots.files().help(&error)
                         );
                     }
                 }
@@ -178,16 +183,55 @@ async fn accept(
     bound: &Bound,
     limits: &Limits,
     not_before: Instant,
+    full: &mut Notice,
 ) -> io::Result<(TcpStream, SocketAddr, [Slot; 2])> {
     // A timer that is due still costs a millisecond.
     if not_before > Instant::now() {
         tokio::time::sleep_until(not_before).await;
     }
-    let own = bound.slots.take().await;
-    let slots = [limits.slots.take().await, own];
+    const MAX: &str = "max.connections";
+    let key = || format!("listener.name.{}.{MAX}", bound.name.to_lowercase());
+    let own = place(bound, &bound.slots, key, full).await;
+    let all = place(bound, &limits.slots, || MAX.to_owned(), full).await;
+    let slots = [all, own];
     let (stream, address) = bound.socket.accept().await?;
     let plain = SocketAddr::new(address.ip().to_canonical(), address.port());
     Ok((stream, plain, slots))
+}
+
+/// A place among `slots`, of which `key` sets how many there are. Whoever connects waits in the
+/// backlog until there is one, and does not learn why: the log tells.
+async fn place(
+    bound: &Bound,
+    slots: &Arc<Slots>,
+    key: impl FnOnce() -> String,
+    full: &mut Notice,
+) -> Slot {
+    if let Some(slot) = slots.try_take() {
+        return slot;
+    }
+    if full.is_due(Instant::now()) {
+        let why = slots.is_full(&key());
+        tracing::warn!("listener {} takes no more connections: {why}", bound.name);
+    }
+    slots.take().await
+}
+
+/// What is told once in [`TELL_PERIOD`] at most.
+#[derive(Debug, Default)]
+struct Notice {
+    told: Option<Instant>,
+}
+
+impl Notice {
+    /// Whether it may be told now; then it is as good as told.
+    fn is_due(&mut self, now: Instant) -> bool {
+        let due = self.told.is_none_or(|told| now >= told + TELL_PERIOD);
+        if due {
+            self.told = Some(now);
+        }
+        due
+    }
 }
 
 fn take<S: Service>(

@@ -113,7 +113,12 @@ async fn harness(limits: Limits) -> Harness {
 
 fn unlimited() -> Limits {
     let max = i32::MAX as u32;
-    Limits::new(max, max, std::collections::HashMap::new(), max)
+    Limits::new(
+        (max, OpenFiles(None)),
+        max,
+        std::collections::HashMap::new(),
+        max,
+    )
 }
 
 async fn echo(stream: &mut TcpStream) {
@@ -196,7 +201,12 @@ async fn a_panic_ends_its_own_connection_only() {
 
 #[tokio::test]
 async fn too_many_of_one_address_are_closed_at_once() {
-    let limits = Limits::new(100, 1, std::collections::HashMap::new(), u32::MAX);
+    let limits = Limits::new(
+        (100, OpenFiles(None)),
+        1,
+        std::collections::HashMap::new(),
+        u32::MAX,
+    );
     let at = harness(limits).await;
     let mut first = TcpStream::connect(at.address).await.unwrap();
     echo(&mut first).await;
@@ -209,7 +219,12 @@ async fn too_many_of_one_address_are_closed_at_once() {
 #[tokio::test]
 async fn above_the_limit_a_peer_waits_until_another_leaves() {
     let max = i32::MAX as u32;
-    let limits = Limits::new(1, max, std::collections::HashMap::new(), max);
+    let limits = Limits::new(
+        (1, OpenFiles(None)),
+        max,
+        std::collections::HashMap::new(),
+        max,
+    );
     let at = harness(limits).await;
     let mut first = TcpStream::connect(at.address).await.unwrap();
     echo(&mut first).await;
@@ -221,6 +236,15 @@ async fn above_the_limit_a_peer_waits_until_another_leaves() {
     let mut answer = [0; 12];
     second.read_exact(&mut answer).await.unwrap();
     assert_eq!(at.shared.stats.accepted.load(Ordering::Relaxed), 2);
+}
+
+#[test]
+fn why_no_connection_is_taken_is_told_once_a_minute() {
+    let start = Instant::now();
+    let mut notice = Notice::default();
+    let told = |seconds: &u64| notice.is_due(start + Duration::from_secs(*seconds));
+    let seconds: Vec<u64> = (0..150).filter(told).collect();
+    assert_eq!(seconds, [0, 60, 120]);
 }
 
 #[tokio::test]

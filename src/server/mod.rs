@@ -32,6 +32,7 @@ mod hosts;
 mod limits;
 mod listener;
 mod log_levels;
+mod open_files;
 mod peer;
 mod permissions;
 mod refusals;
@@ -62,6 +63,7 @@ use crate::controller::Settings;
 
 pub use self::listener::Stats;
 pub use self::log_levels::LogLevels;
+pub use self::open_files::OpenFiles;
 pub use self::peer::{PeerSettings, PeerStatus, Peers};
 
 /// The longest time that a frame may take from its first byte to its last, whatever
@@ -73,6 +75,7 @@ const FRAME_TIME_MAX: Duration = Duration::from_secs(60);
 pub struct Listening {
     bound: Vec<Bound>,
     sockets: config::Sockets,
+    files: OpenFiles,
     /// `max.connections.per.ip.overrides`, resolved.
     overrides: HashMap<IpAddr, u32>,
 }
@@ -118,13 +121,14 @@ impl std::fmt::Display for BindError {
 impl std::error::Error for BindError {}
 
 /// Opens the sockets of `listeners`, all or none, and resolves the names in limits. Must be called
-/// inside a tokio runtime.
+/// inside a tokio runtime. There will be no more connections than `files` have room for.
 ///
 /// # Errors
 /// The first listener that cannot be opened.
 pub async fn bind<'a>(
     listeners: impl Iterator<Item = &'a config::Listener>,
     sockets: &config::Sockets,
+    files: OpenFiles,
 ) -> Result<Listening, BindError> {
     let mut bound = Vec::new();
     for listener in listeners {
@@ -148,6 +152,7 @@ pub async fn bind<'a>(
     Ok(Listening {
         bound,
         sockets: sockets.clone(),
+        files,
         overrides,
     })
 }
@@ -162,7 +167,7 @@ impl Listening {
     pub fn serve(self, core: Arc<dyn Core>, settings: Arc<Settings>, levels: LogLevels) -> Server {
         let sockets = &self.sockets;
         let limits = Limits::new(
-            sockets.connections_max,
+            (sockets.connections_max, self.files),
             sockets.connections_per_ip_max,
             self.overrides,
             sockets.connection_rate_max,

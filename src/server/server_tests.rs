@@ -24,7 +24,9 @@ struct Harness {
 async fn serve(hosts: &[Option<&str>]) -> Harness {
     let core = harness(recorded_image()).core;
     let listeners: Vec<_> = hosts.iter().map(|host| loopback(*host)).collect();
-    let listening = bind(listeners.iter(), &sockets()).await.unwrap();
+    let listening = bind(listeners.iter(), &sockets(), OpenFiles(None))
+        .await
+        .unwrap();
     let addresses = listening.addresses().map(|(_, address)| address).collect();
     let server = listening.serve(
         Arc::clone(&core) as Arc<dyn Core>,
