@@ -97,6 +97,12 @@ fn a_record_that_cannot_be_read_ends_every_command_with_its_file_offset_and_posi
             });
             assert!(sentence.is_some(), "{words:?}: {told}");
             assert!(!told.contains("panicked"), "{words:?}: {told}");
+            let cure = format!(
+                "the log in {} is damaged or of another cluster",
+                root.display()
+            );
+            let is_cured = told.contains(&cure) && told.contains("move it away");
+            assert_eq!(is_cured, words[0] == "start", "{words:?}: {told}");
         }
         // Below it the past can still be seen.
         let before = (offset - 1).to_string();

@@ -10,6 +10,7 @@ use super::calls::{Call, Kind};
 use super::input::{Ask, FetchSnapshotRequest, Request, Told};
 use super::machine::{Raft, Turn};
 use super::output::{Output, Peer, PeerName, RaftError};
+use super::refusal::Refusal;
 use super::roles::Role;
 use crate::types::{ErrorCode, Instant, NodeId, Offset, OffsetAndEpoch};
 
@@ -100,14 +101,16 @@ pub(super) fn is_hopeless(error: RaftError) -> bool {
 
 impl Raft {
     /// The leader offers a snapshot instead of records.
-    pub(super) fn snapshot_offered(&mut self, id: OffsetAndEpoch) -> Result<(), &'static str> {
+    pub(super) fn snapshot_offered(&mut self, id: OffsetAndEpoch) -> Result<(), Refusal> {
         let Role::Follower(role) = &self.role else {
             return Ok(());
         };
         // A log of a later epoch than the quorum's could not be voted for, nor started with.
         let begun = id.epoch <= self.epoch;
         if id.offset <= Offset::ZERO || !begun || !self.takes_snapshot(id) {
-            return Err("it offers a snapshot that does not go with this log");
+            return Err(Refusal::OtherLog(
+                "it offers a snapshot that does not go with this log",
+            ));
         }
         let leader = role.leader;
         let download = &mut self.fetching.download;
@@ -193,7 +196,8 @@ impl Raft {
                     ..download
                 },
             });
-            return self.refuse(call.peer, "a piece of a snapshot does not fit", turn);
+            let why = Refusal::BadAnswer("a piece of a snapshot does not fit");
+            return self.refuse(call.peer, why, turn);
         }
         let download = Download {
             size: Some(size),

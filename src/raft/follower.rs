@@ -15,18 +15,12 @@ use super::download::Download;
 use super::input::{Ask, FetchRequest, FetchedBatch, Request};
 use super::machine::{Raft, Turn};
 use super::output::{FetchResponse, Output, Peer, PeerName, Write};
+use super::refusal::Refusal;
 use super::roles::Role;
 use crate::types::{Epoch, Instant, Offset, OffsetAndEpoch};
 
 /// How long a leader may hold a fetch that has nothing to tell, milliseconds (KIP-595).
 const FETCH_WAIT_MS: i32 = 500;
-
-/// Why a leader is refused whose log parts from what is committed here. Only a directory that was
-/// put in place of another does that: the cluster's id is the same, and nothing tells which of the
-/// two nodes has it but what the other voters have.
-const OTHER_HISTORY: &str = "it would cut committed records, so one of the two has another \
-     quorum's directory, or a copy that lost records: stop the one that parts from the other \
-     voters too, move its directory away, format a new one and let them refill it";
 
 /// What a follower knows of its leader.
 #[derive(Clone, Debug, Default)]
@@ -184,7 +178,7 @@ impl Raft {
     }
 
     /// An answer that no correct leader gives: its sender is left alone for a while.
-    pub(super) fn refuse(&mut self, peer: PeerName, why: &'static str, turn: &Turn) {
+    pub(super) fn refuse(&mut self, peer: PeerName, why: Refusal, turn: &Turn) {
         self.fetching.refused += 1;
         let count = self.fetching.refused;
         // It may go on for as long as such a leader leads.
@@ -211,13 +205,15 @@ impl Raft {
     }
 
     /// The logs part: cuts this one where the leader's epoch ends.
-    fn diverged(&mut self, theirs: OffsetAndEpoch, turn: &mut Turn) -> Result<(), &'static str> {
+    fn diverged(&mut self, theirs: OffsetAndEpoch, turn: &mut Turn) -> Result<(), Refusal> {
         let end = self.log.parting(theirs);
         if end >= self.log.end {
-            return Err("it has another log, and does not say where it begins to be another");
+            return Err(Refusal::OtherLog(
+                "it has another log, and does not say where it begins to be another",
+            ));
         }
         if end < self.floor() {
-            return Err(OTHER_HISTORY);
+            return Err(Refusal::OtherLog("it would cut committed records"));
         }
         tracing::warn!(
             from = self.log.end.0,
@@ -244,7 +240,7 @@ impl Raft {
         response: &FetchResponse,
         batches: Vec<FetchedBatch>,
         turn: &mut Turn,
-    ) -> Result<(), &'static str> {
+    ) -> Result<(), Refusal> {
         let before = self.log.end;
         let judged = self.append_batches(batches, turn);
         let committed = Offset(response.high_watermark);
@@ -262,9 +258,9 @@ impl Raft {
                 tracing::warn!(log_end = self.log.end.0, "the rest is dropped: {why}");
                 Ok(())
             }
-            Ok(()) if self.log.end == before && committed > before => {
-                Err("it has committed records for this node, and sends none")
-            }
+            Ok(()) if self.log.end == before && committed > before => Err(Refusal::BadAnswer(
+                "it has committed records for this node, and sends none",
+            )),
             Ok(()) => Ok(()),
         }
     }
@@ -274,7 +270,7 @@ impl Raft {
         &mut self,
         batches: Vec<FetchedBatch>,
         turn: &mut Turn,
-    ) -> Result<(), &'static str> {
+    ) -> Result<(), Refusal> {
         let mut run: Vec<Bytes> = Vec::new();
         let mut first = self.log.end;
         let mut end = first;
@@ -357,18 +353,22 @@ impl Raft {
 
 /// Whether a batch continues a log that ends at `end` with `last`, in a quorum whose epoch is
 /// `now`.
-fn follows(batch: &FetchedBatch, end: Offset, last: Epoch, now: Epoch) -> Result<(), &'static str> {
+fn follows(batch: &FetchedBatch, end: Offset, last: Epoch, now: Epoch) -> Result<(), Refusal> {
     if batch.first != end {
-        return Err("a batch does not begin where the log ends");
+        return Err(Refusal::BadAnswer(
+            "a batch does not begin where the log ends",
+        ));
     }
     if batch.end <= batch.first {
-        return Err("a batch holds no offset");
+        return Err(Refusal::BadAnswer("a batch holds no offset"));
     }
     if batch.epoch < last {
-        return Err("a batch is older than the log's end");
+        return Err(Refusal::BadAnswer("a batch is older than the log's end"));
     }
     if batch.epoch > now {
-        return Err("a batch is of an epoch that has not begun");
+        return Err(Refusal::BadAnswer(
+            "a batch is of an epoch that has not begun",
+        ));
     }
     Ok(())
 }

@@ -109,7 +109,9 @@ impl Raft {
         if !intact {
             tracing::error!(
                 log_end = log.end.0,
-                "the log ends below what was committed: this node does not vote"
+                "the log ends below what was committed: this node does not vote until its \
+                 leader has filled it again; where no node leads, put the metadata directory back \
+                 from a good copy"
             );
         }
         let mut raft = Self {

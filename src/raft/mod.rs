@@ -58,6 +58,7 @@ mod log;
 mod machine;
 pub mod output;
 mod progress;
+mod refusal;
 mod resign;
 mod roles;
 mod snapshots;

@@ -34,6 +34,7 @@ use crate::node::{Event, Node};
 use crate::server::{self, Listening, OpenFiles};
 
 pub use crate::server::LogLevels;
+use crate::storage::RESTORE;
 use crate::storage::directory::{self, DirectoryOptions, Opened, PARTITION_DIR};
 use crate::types::Offset;
 
@@ -184,7 +185,8 @@ async fn open(
 
 async fn serve(start: Start<'_>, signals: Signals, levels: LogLevels) -> Result<(), String> {
     let Signals { mut stop, snapshot } = signals;
-    let partition = start.config.metadata_log_dir.join(PARTITION_DIR);
+    let config = start.config;
+    let partition = config.metadata_log_dir.join(PARTITION_DIR);
     let Some(loaded) = unless(stop.asked(), start.load()).await else {
         leave_a_start()
     };
@@ -219,10 +221,20 @@ async fn serve(start: Start<'_>, signals: Signals, levels: LogLevels) -> Result<
         Ok(End::Halted { reason, record }) => {
             let place = record.and_then(|offset| place::of(&partition, offset));
             let place = place.map_or_else(String::new, |place| format!(" ({place})"));
-            Err(format!("stopped to do no harm: {reason}{place}"))
+            let cure = record.map_or_else(String::new, |_| unreadable(config));
+            Err(format!("stopped to do no harm: {reason}{place}{cure}"))
         }
         Err(_) => Err("stopped: the core thread panicked, which is a bug".to_owned()),
     }
+}
+
+/// What helps when a committed record cannot be replayed.
+fn unreadable(config: &Config) -> String {
+    format!(
+        ". If a newer release wrote it, start that one; else the log in {} is damaged or of \
+         another cluster. {RESTORE}",
+        config.metadata_log_dir.display()
+    )
 }
 
 /// The image of the newest snapshot and its end; without a snapshot, the empty one and 0.

@@ -41,6 +41,8 @@ mod takeover;
 mod testing;
 pub mod verify;
 
+pub(crate) use self::recovery::segments::RESTORE;
+
 pub(crate) use control::{fetched as fetched_control_records, to_wire as control_record};
 pub use fault::{FaultKind, StorageFault};
 pub use meta_properties::MetaProperties;
