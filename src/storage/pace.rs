@@ -15,7 +15,7 @@ use std::time::Duration;
 use rustix::fs::{Advice, fadvise};
 
 use super::fault::Result;
-use super::room::{self, RESERVE_BYTES};
+use super::room;
 
 /// Bytes between two pauses.
 const PORTION_BYTES: u64 = 1 << 20;
@@ -32,8 +32,8 @@ pub(crate) struct Pace {
     stop: Receiver<Infallible>,
     /// Bytes of the file at the last pause.
     sent: u64,
-    /// What has to stay free on the disk.
-    pub(crate) reserve_bytes: u64,
+    /// What has to have room before a portion is begun.
+    pub(crate) portion_bytes: u64,
 }
 
 /// The two sides, for one snapshot.
@@ -42,7 +42,7 @@ pub(crate) fn pace() -> (Stop, Pace) {
     let pace = Pace {
         stop,
         sent: 0,
-        reserve_bytes: RESERVE_BYTES,
+        portion_bytes: PORTION_BYTES,
     };
     (Stop(sender), pace)
 }
@@ -55,7 +55,7 @@ impl Pace {
 
     /// Refuses another portion of the file at `path` that would not leave the log its room.
     pub(super) fn check_room(&self, file: &File, path: &Path) -> Result<()> {
-        room::check(file, path, PORTION_BYTES, self.reserve_bytes)
+        room::check(file, path, self.portion_bytes)
     }
 
     /// Whether a portion is full when `bytes` of the file were written.

@@ -69,7 +69,7 @@ fn a_snapshot_whose_name_cannot_be_made_durable_ends_the_disk() {
 fn a_snapshot_that_would_take_the_room_of_the_log_is_given_up() {
     let dir = tempfile::tempdir().unwrap();
     let (_stop, mut pace) = pace();
-    pace.reserve_bytes = 1 << 60;
+    pace.portion_bytes = 1 << 60;
     match snapshot::write(dir.path(), &order(Nothing), pace).unwrap() {
         Outcome::Unwritten(fault) => assert_eq!(fault.kind, FaultKind::NoRoom, "{fault}"),
         other => panic!("{other:?}"),
