@@ -158,6 +158,8 @@ pub(crate) struct Config {
     pub carried_first: bool,
     /// A name that cannot be resolved is among the bootstrap servers.
     pub lost_name: bool,
+    /// A snapshot that finds no room where it is fetched.
+    pub no_room: Chance,
 }
 
 fn pick<T: Copy>(rng: &mut SplitMix, of: &[T]) -> T {
@@ -233,6 +235,7 @@ impl Config {
             fetch_bytes: pick(rng, &[1, 300, 1 << 20]),
             carried_first: Chance(500).hits(rng),
             lost_name: Chance(200).hits(rng),
+            no_room: Chance(pick(rng, &[0, 0, 500])),
         }
     }
 
@@ -268,6 +271,7 @@ impl Config {
         self.wake_late = Span(0, 0);
         self.snapshot_every = 0;
         self.snapshot_bad = Chance(0);
+        self.no_room = Chance(0);
     }
 
     pub(crate) fn nodes(&self) -> usize {

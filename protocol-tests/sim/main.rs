@@ -114,6 +114,7 @@ const MEANT_TO_HAPPEN: &[&str] = &[
     "request twice",
     "snapshot came in damaged",
     "snapshot taken over",
+    "snapshot without room",
     "vote asked",
     "vote granted",
     "vote lost",

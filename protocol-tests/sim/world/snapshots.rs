@@ -175,6 +175,11 @@ impl World {
         } = piece;
         let part = &mut self.hosts[at].disk.part;
         if position == 0 {
+            if self.config.no_room.hits(&mut self.dice.disk) {
+                *part = None;
+                self.meet("snapshot without room");
+                return self.give(at, Input::SnapshotWithoutRoom(id));
+            }
             *part = Some((id, Vec::new()));
         }
         let fits =
