@@ -165,7 +165,7 @@ fn credentials_are_described_without_their_keys() {
         };
         let users = users.map(|users| users.iter().map(user).collect());
         let request = km::DescribeUserScramCredentialsRequest::default().with_users(users);
-        let answer = scram::describe(&world.image, &request);
+        let answer = scram::describe(&world.image, &request).unwrap();
         assert_eq!((answer.error_code, answer.error_message), (0, None));
         let results = answer.results.into_iter().map(|result| {
             let infos = result.credential_infos.iter();
@@ -202,4 +202,27 @@ fn credentials_are_described_without_their_keys() {
             ),
         ]
     );
+}
+
+#[test]
+fn credentials_of_users_that_take_too_much_to_tell_are_refused() {
+    let mut world = World::at_level(33);
+    let add = |world: &mut World, numbers: std::ops::Range<u32>| {
+        for number in numbers {
+            let record = crate::records::UserScramCredentialRecord {
+                name: format!("{number:0>30000}"),
+                mechanism: 1,
+                iterations: 4096,
+                ..crate::records::UserScramCredentialRecord::default()
+            };
+            world.replay(&Record::UserScramCredential(record).at(0));
+        }
+        scram::describe(
+            &world.image,
+            &km::DescribeUserScramCredentialsRequest::default(),
+        )
+    };
+    assert_eq!(add(&mut world, 0..1_100).unwrap().results.len(), 1_100);
+    let refused = add(&mut world, 1_100..1_120).unwrap_err();
+    assert_eq!(refused.code, ErrorCode::PolicyViolation);
 }

@@ -17,6 +17,7 @@ use kafka_protocol::messages::{
 use kafka_protocol::protocol::StrBytes;
 
 use super::java_map::JavaMap;
+use super::told::{self, Told};
 use super::{Decision, Reply, View, bounded, bounded_items, levels};
 use crate::image::{Image, ScramKey};
 use crate::records::{
@@ -192,11 +193,13 @@ fn result(name: &str, error: Option<&ApiError>) -> AlterResult {
 
 /// Answers DescribeUserScramCredentials v0 as a broker does: mechanisms and rounds of the users
 /// that are asked for, or of all. Nothing in the answer helps to find a password.
-#[must_use]
+///
+/// # Errors
+/// `POLICY_VIOLATION` when the answer is too large.
 pub fn describe(
     image: &Image,
     request: &DescribeUserScramCredentialsRequest,
-) -> DescribeUserScramCredentialsResponse {
+) -> Result<DescribeUserScramCredentialsResponse, ApiError> {
     let mut credentials: BTreeMap<&str, Vec<CredentialInfo>> = BTreeMap::new();
     for ((name, mechanism), credential) in image.scram().iter() {
         let info = CredentialInfo::default()
@@ -216,7 +219,9 @@ pub fn describe(
     if asked.is_empty() {
         users.extend(credentials.keys().map(|name| (*name, false)));
     }
+    let mut told = Told::default();
     let results = users.into_iter().map(|(name, twice)| {
+        told.add(told::bytes([name]))?;
         let result = DescribeUserScramCredentialsResult::default()
             .with_user(StrBytes::from_string(name.to_owned()))
             .with_error_message(None);
@@ -225,7 +230,7 @@ pub fn describe(
                 .with_error_code(code.code())
                 .with_error_message(Some(StrBytes::from_string(format!("{text}{name}"))))
         };
-        match credentials.get(name) {
+        Ok(match credentials.get(name) {
             _ if twice => refused(
                 result,
                 ErrorCode::DuplicateResource,
@@ -237,9 +242,10 @@ pub fn describe(
                 ErrorCode::ResourceNotFound,
                 "Attempt to describe a user credential that does not exist: ",
             ),
-        }
+        })
     });
-    DescribeUserScramCredentialsResponse::default()
+    let results = results.collect::<Result<_, ApiError>>()?;
+    Ok(DescribeUserScramCredentialsResponse::default()
         .with_error_message(None)
-        .with_results(results.collect())
+        .with_results(results))
 }

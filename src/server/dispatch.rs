@@ -6,19 +6,19 @@ use std::sync::Arc;
 
 use bytes::{BufMut, Bytes, BytesMut};
 use kafka_protocol::messages as m;
-use kafka_protocol::messages::incremental_alter_configs_response::AlterConfigsResourceResponse;
 use kafka_protocol::protocol::Encodable;
 
+use self::asked::{Asked, envelope_frame};
 use super::api_table::{self, API_VERSIONS_KEY, Api};
 use super::api_versions;
 use super::budget::{FREE_BYTES, Turn};
-use super::connection::{Answered, Closing, Peer, Service, Started, Weight};
-use super::core::{Answer, Core, Request};
+use super::connection::{Closing, Peer, Service, Started, Weight};
+use super::core::{Core, Request};
 use super::envelope::{self, Forwarded};
 use super::frame::{self, HeaderStart};
 use super::log_levels::LogLevels;
 use super::shape::Checked;
-use super::{answers, describe_cluster, permissions, refusals};
+use super::{describe_cluster, permissions, refusals};
 use crate::controller::authorize::{Asker, Audit, Operation, Resource};
 use crate::controller::configs::describe;
 use crate::controller::{self, Settings, acls, scram, tokens};
@@ -26,6 +26,7 @@ use crate::raft;
 use crate::records::rpc::ApiVersionsRequest;
 use crate::types::{ApiError, ErrorCode, Principal, SecurityProtocol};
 
+mod asked;
 mod submit;
 
 /// Who asks, and at which version.
@@ -126,102 +127,6 @@ impl Call {
             request,
         }))
     }
-}
-
-/// A request as far as its answer needs it.
-#[derive(Clone, Debug)]
-struct Asked {
-    api: &'static Api,
-    version: i16,
-    correlation_id: i32,
-    /// The body, to be decoded again when all of it is refused: refusals name its items.
-    body: Checked,
-    /// The correlation id of the envelope that the request came in.
-    envelope: Option<i32>,
-    /// What became of this node's loggers, which the core knows nothing of.
-    loggers: Vec<AlterConfigsResourceResponse>,
-}
-
-impl Asked {
-    /// The whole frame of an answer.
-    fn answer(&self, encode: impl FnOnce(&mut BytesMut) -> anyhow::Result<()>) -> Bytes {
-        let flexible = self.api.flexible_response(self.version);
-        let mut out = frame::begin_response(self.correlation_id, flexible);
-        if let Err(error) = encode(&mut out) {
-            tracing::error!(
-                "an answer to {} v{} cannot be encoded: {error}",
-                self.api.name,
-                self.version
-            );
-            return self.refuse(&ErrorCode::UnknownServerError.into());
-        }
-        self.wrap(out)
-    }
-
-    /// The frame that refuses all of the request.
-    fn refuse(&self, error: &ApiError) -> Bytes {
-        if let Some(outer) = self.envelope
-            && error.code == ErrorCode::NotController
-        {
-            return envelope_frame(outer, &envelope::refuse(error.code));
-        }
-        let flexible = self.api.flexible_response(self.version);
-        let mut out = frame::begin_response(self.correlation_id, flexible);
-        match (self.api.refuse)(self.body.clone(), self.version, error) {
-            Ok(body) => out.put(body),
-            // The body was decoded before, or has no more than first items, which were checked; and
-            // a refusal is made of defaults and its names.
-            Err(bug) => tracing::error!("{} cannot be refused: {bug}", self.api.name),
-        }
-        self.wrap(out)
-    }
-
-    fn wrap(&self, out: BytesMut) -> Bytes {
-        let frame = frame::finish_response(out);
-        match self.envelope {
-            None => frame,
-            Some(outer) => {
-                let inner = frame.slice(frame::LENGTH_BYTES..);
-                envelope_frame(outer, &envelope::wrap(inner))
-            }
-        }
-    }
-
-    fn finish(&self, mut answer: Answer) -> Answered {
-        if let Answer::Controller(Ok(controller::Reply::IncrementalAlterConfigs(reply))) =
-            &mut answer
-        {
-            reply.responses.extend_from_slice(&self.loggers);
-        }
-        match answer {
-            Answer::Controller(Err(error)) => self.refuse(&error).into(),
-            // A broker turns away from a controller that stopped leading only for the envelope's
-            // own code: told by the answer inside, it would come back here for ever.
-            Answer::Raft(response) if self.envelope.is_some() && response.is_of_no_leader() => {
-                self.refuse(&ErrorCode::NotController.into()).into()
-            }
-            answer => {
-                let mute_ms = match &answer {
-                    // The broker that forwards tells its own client to wait.
-                    Answer::Controller(Ok(reply)) if self.envelope.is_none() => {
-                        reply.throttle_time_ms()
-                    }
-                    _ => 0,
-                };
-                let frame = self.answer(|out| answers::encode(answer, self.version, out));
-                Answered { frame, mute_ms }
-            }
-        }
-    }
-}
-
-/// Envelopes have one version, and it is flexible.
-fn envelope_frame(correlation_id: i32, response: &m::EnvelopeResponse) -> Bytes {
-    let mut out = frame::begin_response(correlation_id, true);
-    if let Err(bug) = response.encode(&mut out, 0) {
-        tracing::error!("an envelope cannot be encoded: {bug}");
-    }
-    frame::finish_response(out)
 }
 
 /// The service of every listener.
@@ -441,26 +346,22 @@ impl Dispatch {
             }
             Local::DescribeAcls(request) => {
                 let published = self.core.published();
-                match acls::describe(&published.image, &self.settings, &request) {
-                    Ok(answer) => asked.answer(|out| answer.encode(out, version)),
-                    Err(error) => asked.refuse(&error),
-                }
+                asked.tell(acls::describe(&published.image, &self.settings, &request))
             }
             Local::DescribeCluster(request) => {
                 let published = self.core.published();
-                match describe_cluster::answer(&request, ctx, &self.settings, &published) {
-                    Ok(answer) => asked.answer(|out| answer.encode(out, version)),
-                    Err(error) => asked.refuse(&error),
-                }
+                let settings = &self.settings;
+                asked.tell(describe_cluster::answer(
+                    &request, ctx, settings, &published,
+                ))
             }
             Local::DescribeConfigs(request) => {
                 let published = self.core.published();
                 let (image, loggers) = (&published.image, self.levels.now());
                 let (settings, asker) = (&self.settings, ctx.asker());
-                match describe::describe(image, settings, &loggers, asker, &request) {
-                    Ok(answer) => asked.answer(|out| answer.encode(out, version)),
-                    Err(error) => asked.refuse(&error),
-                }
+                asked.tell(describe::describe(
+                    image, settings, &loggers, asker, &request,
+                ))
             }
             Local::DescribeDelegationToken(request) => {
                 let published = self.core.published();
@@ -470,13 +371,13 @@ impl Dispatch {
                     permissions::allows(question, ctx, &self.settings, &published, Audit::Both)
                 };
                 let (image, settings) = (&published.image, &self.settings);
-                let answer = tokens::describe(image, settings, version, &context, &request, allows);
-                asked.answer(|out| answer.encode(out, version))
+                asked.tell(tokens::describe(
+                    image, settings, version, &context, &request, allows,
+                ))
             }
             Local::DescribeUserScramCredentials(request) => {
                 let published = self.core.published();
-                let answer = scram::describe(&published.image, &request);
-                asked.answer(|out| answer.encode(out, version))
+                asked.tell(scram::describe(&published.image, &request))
             }
             // An envelope is opened by `open`, and is never inside another.
             Local::Envelope(_) => asked.refuse(&ErrorCode::InvalidRequest.into()),

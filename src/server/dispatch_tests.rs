@@ -13,6 +13,7 @@ use crate::image::Image;
 use crate::records::Record;
 use crate::records::metadata::{ControllerEndpoint, FeatureLevelRecord, RegisterControllerRecord};
 use crate::server::connection::ClientInfo;
+use crate::server::core::Answer;
 use crate::server::frame::LENGTH_BYTES;
 use crate::server::shape::tests::Writer;
 use crate::types::loggers::Loggers;

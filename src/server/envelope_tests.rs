@@ -6,6 +6,7 @@ use kafka_protocol::protocol::{Decodable, StrBytes};
 
 use super::tests::{delete, encoded, frame, harness, later, recorded_image};
 use super::*;
+use crate::server::core::Answer;
 
 /// The principal that a Java broker sends for an anonymous client.
 const ANONYMOUS: &[u8] = b"\x00\x00\x05User\x0aANONYMOUS\x00\x00";

@@ -14,12 +14,16 @@ use kafka_protocol::protocol::StrBytes;
 
 use super::{hmacs, is, may_ask};
 use crate::controller::authorize::{Operation, Resource};
+use crate::controller::told::{self, Told};
 use crate::controller::{Context, Settings};
 use crate::image::{DelegationToken, Image};
-use crate::types::{ErrorCode, Principal};
+use crate::types::{ApiError, ErrorCode, Principal};
 
 /// The tokens of the owners that are asked for, as far as whoever asks may see them: because they
 /// are theirs, because they may renew them, or because `allows` says so.
+///
+/// # Errors
+/// `POLICY_VIOLATION` when the answer is too large.
 pub fn describe(
     image: &Image,
     settings: &Settings,
@@ -27,9 +31,10 @@ pub fn describe(
     context: &Context,
     request: &DescribeDelegationTokenRequest,
     allows: impl Fn(Operation, Resource<'_>) -> bool,
-) -> DescribeDelegationTokenResponse {
-    let refused =
-        |code: ErrorCode| DescribeDelegationTokenResponse::default().with_error_code(code.code());
+) -> Result<DescribeDelegationTokenResponse, ApiError> {
+    let refused = |code: ErrorCode| {
+        Ok(DescribeDelegationTokenResponse::default().with_error_code(code.code()))
+    };
     if !may_ask(context) {
         return refused(ErrorCode::DelegationTokenRequestNotAllowed);
     }
@@ -55,10 +60,21 @@ pub fn describe(
             || allows(Operation::DescribeTokens, Resource::User(&token.owner))
     };
     let tokens = image.tokens().iter();
+    let mut told = Told::default();
     let tokens = tokens
         .filter(|(id, token)| visible(id, token))
-        .map(|(id, token)| described(version, id, token, hmacs::hmac(secret, id).to_vec()));
-    DescribeDelegationTokenResponse::default().with_tokens(tokens.collect())
+        .map(|(id, token)| {
+            let names = [id.as_str(), &token.owner, &token.requester];
+            let renewers = token
+                .renewers
+                .iter()
+                .map(|name| told::bytes([name.as_str()]));
+            told.add(told::bytes(names) + renewers.sum::<usize>())?;
+            let hmac = hmacs::hmac(secret, id).to_vec();
+            Ok(described(version, id, token, hmac))
+        });
+    let tokens = tokens.collect::<Result<_, ApiError>>()?;
+    Ok(DescribeDelegationTokenResponse::default().with_tokens(tokens))
 }
 
 /// Type and name.

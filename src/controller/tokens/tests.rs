@@ -243,9 +243,26 @@ fn the_last_of_very_many_owners_is_shown_its_tokens() {
         let request = m::DescribeDelegationTokenRequest::default().with_owners(Some(owners));
         let (settings, context) = (&world.settings, &world.context);
         let reply = describe(&world.image, settings, 3, context, &request, |_, _| true);
-        reply.tokens.len()
+        reply.unwrap().tokens.len()
     };
     assert_eq!(["nobody", "carol", "bob"].map(shown), [0, 1, 2]);
+}
+
+#[test]
+fn tokens_that_take_too_much_to_tell_are_refused() {
+    let mut world = world();
+    let long = "n".repeat(30_000);
+    let add = |world: &mut World, count: usize| {
+        for _ in 0..count {
+            create(world, asked(0, &[&long]));
+        }
+        let request = m::DescribeDelegationTokenRequest::default().with_owners(None);
+        let (settings, context) = (&world.settings, &world.context);
+        describe(&world.image, settings, 3, context, &request, |_, _| true)
+    };
+    assert_eq!(add(&mut world, 1_100).unwrap().tokens.len(), 1_100);
+    let refused = add(&mut world, 20).unwrap_err();
+    assert_eq!(refused.code, Code::PolicyViolation);
 }
 
 #[test]
@@ -298,6 +315,7 @@ fn tokens_are_shown_to_those_whom_they_concern() {
         let request = m::DescribeDelegationTokenRequest::default().with_owners(owners);
         let (settings, context) = (&world.settings, &world.context);
         let reply = describe(&world.image, settings, 3, context, &request, |_, _| allowed);
+        let reply = reply.unwrap();
         (code(reply.error_code), reply.tokens)
     };
     assert_eq!(shown(&world, true, None).1.len(), 2);

@@ -8,6 +8,7 @@ use super::tests::{encoded, frame, harness, later, recorded_image};
 use super::*;
 use crate::controller::authorize::AuthorizerRules;
 use crate::server::api_table::TABLE;
+use crate::server::core::Answer;
 use crate::server::shape::tests::Writer;
 
 /// The principal that a Java broker sends for an anonymous client.
