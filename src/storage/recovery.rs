@@ -116,8 +116,8 @@ pub(crate) fn examine(options: &OpenOptions) -> Result<Plan> {
     };
     let start = restart_at.map_or(log.start, |id| id.offset);
     let bootstrap = OffsetAndEpoch::BOOTSTRAP;
-    // The log has what an empty 0-0 held as soon as it has records.
-    let is_torn = !log.epochs.is_empty() && has_empty_bootstrap(dir, &listing)?;
+    // The log has what an empty 0-0 held as soon as it has metadata records.
+    let is_torn = log.newest.is_some() && has_empty_bootstrap(dir, &listing)?;
     let stays = |id: &OffsetAndEpoch| id.offset >= start && !(is_torn && *id == bootstrap);
     let gone = listing.checkpoints.iter().filter(|id| !stays(id));
     let gone = gone.map(|id| snapshot::path(dir, *id));

@@ -525,11 +525,16 @@ impl<'a, S: State> LogCheck<'a, S> {
             let others = checkpoints
                 .iter()
                 .any(|it| it.sound && it.path != own.path && usable(it.id));
+            let is_bootstrap = own.id.offset == Offset::ZERO;
+            let has_records = match is_bootstrap {
+                true => facts.newest_batch.is_some(),
+                false => !facts.epochs.is_empty(),
+            };
             let covered = (facts.start == Offset::ZERO || others)
                 && !facts.rotten
                 && own.id.offset <= facts.end
-                && !facts.epochs.is_empty();
-            if own.bytes == 0 && covered && own.id.offset == Offset::ZERO {
+                && has_records;
+            if own.bytes == 0 && covered && is_bootstrap {
                 (finding.severity, finding.advice) = match own.path.ends_with(BOOTSTRAP_FILE) {
                     true => (Severity::Note, UNNEEDED.to_owned()),
                     false => (Severity::Torn, REMOVED.to_owned()),
@@ -537,7 +542,7 @@ impl<'a, S: State> LogCheck<'a, S> {
                 continue;
             }
             finding.severity = finding.severity.max(Severity::Wrong);
-            finding.advice = match (covered, own.id.offset == Offset::ZERO) {
+            finding.advice = match (covered, is_bootstrap) {
                 (true, true) => {
                     "The log holds what was in it: move the file away, or a start is refused."
                 }

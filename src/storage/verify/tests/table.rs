@@ -262,6 +262,22 @@ fn lost_log() -> Vec<Case> {
     ]
 }
 
+/// An empty bootstrap checkpoint, and the first batch of the log.
+fn only_a_leader_change(root: &Path) {
+    for entry in fs::read_dir(partition(root)).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_str().unwrap();
+        if name.starts_with('0') && ![LOG, ZERO].contains(&name) {
+            fs::remove_file(&path).unwrap();
+        }
+    }
+    change(&log_of(root), |bytes| {
+        let length = u32::from_be_bytes(bytes[8..12].try_into().unwrap());
+        bytes.truncate(12 + length as usize);
+    });
+    empty(root, ZERO);
+}
+
 fn checkpoints() -> Vec<Case> {
     vec![
         Case {
@@ -271,6 +287,14 @@ fn checkpoints() -> Vec<Case> {
             verdict: Severity::Torn,
             finding: ("checkpoint", ZERO, &["is empty"]),
             start: Start::Repairs,
+        },
+        Case {
+            title: "the bootstrap checkpoint is empty, and the log has only a leader change",
+            fixture: STOPPED,
+            damage: only_a_leader_change,
+            verdict: Severity::Wrong,
+            finding: ("checkpoint", ZERO, &["is empty"]),
+            start: Start::Starts,
         },
         Case {
             title: "one bit of the bootstrap checkpoint is flipped",
