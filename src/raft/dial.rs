@@ -291,7 +291,10 @@ impl Raft {
                     let count = self.rebuffs;
                     let why = match code {
                         ErrorCode::InconsistentClusterId => {
-                            "its directory is of another cluster, or this node's is"
+                            "its directory is of another cluster, or this node's is: on the one \
+                             that is wrong move the metadata directory away and format it for the \
+                             cluster, or correct the address in controller.quorum.voters or \
+                             controller.quorum.bootstrap.servers"
                         }
                         ErrorCode::ClusterAuthorizationFailed => "it does not let this node in",
                         _ => "see its log",
