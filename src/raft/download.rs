@@ -107,6 +107,11 @@ impl Raft {
         };
         // A log of a later epoch than the quorum's could not be voted for, nor started with.
         let begun = id.epoch <= self.epoch;
+        if begun && (Offset(1)..self.floor()).contains(&id.offset) {
+            return Err(Refusal::LostCommitted(
+                "it offers a snapshot that ends before committed records of this node",
+            ));
+        }
         if id.offset <= Offset::ZERO || !begun || !self.takes_snapshot(id) {
             return Err(Refusal::OtherLog(
                 "it offers a snapshot that does not go with this log",

@@ -321,12 +321,12 @@ fn an_offer_is_taken_once_and_only_if_it_goes_with_the_log() {
     node.input(Input::WakeUp);
     assert_eq!(piece(&mut node).1, 100, "what is kept stays");
 
-    for (known, end, offered) in [
-        (50, 60, id(50, 5)),
-        (50, 60, id(49, 5)),
-        (50, 60, id(55, 1)),
-        (-1, 60, id(0, 0)),
-        (-1, 60, id(-5, 5)),
+    for (known, end, offered, lost) in [
+        (50, 60, id(50, 5), false),
+        (50, 60, id(49, 5), true),
+        (50, 60, id(55, 1), false),
+        (-1, 60, id(0, 0), false),
+        (-1, 60, id(-5, 5), false),
     ] {
         let mut node = Node::start(end, &[(2, 0)]);
         node.fetched(Answer {
@@ -336,6 +336,7 @@ fn an_offer_is_taken_once_and_only_if_it_goes_with_the_log() {
         node.rest.clear();
         node.fetched(offer(offered));
         assert_eq!(node.refused(), 1, "{offered:?}");
+        assert_eq!(node.leader_lost_records(), lost, "{offered:?}");
         assert_eq!(node.rig.raft.fetching.download, None);
     }
 }

@@ -37,8 +37,10 @@ pub(super) struct Fetching {
     asked: Option<(PeerName, OffsetAndEpoch)>,
     /// A snapshot that is being fetched.
     pub(super) download: Option<Download>,
-    /// Answers that no correct leader gives.
+    /// How many answers were refused.
     pub(super) refused: u64,
+    /// Whose was the last of them, and why.
+    pub(super) refused_last: Option<(PeerName, Refusal)>,
 }
 
 impl Fetching {
@@ -180,17 +182,29 @@ impl Raft {
     /// An answer that no correct leader gives: its sender is left alone for a while.
     pub(super) fn refuse(&mut self, peer: PeerName, why: Refusal, turn: &Turn) {
         self.fetching.refused += 1;
-        let count = self.fetching.refused;
-        // It may go on for as long as such a leader leads.
-        if count.is_power_of_two() {
-            tracing::error!(
+        let last = self.fetching.refused_last.replace((peer, why));
+        let again = last.is_some_and(|(other, _)| other == peer);
+        let (count, epoch) = (self.fetching.refused, self.epoch.0);
+        let (log_end, commit) = (self.log.end.0, self.commit.map(|commit| commit.0));
+        match why.cure(again) {
+            // It may go on for as long as such a leader leads.
+            _ if !count.is_power_of_two() => {}
+            Some(cure) => tracing::error!(
                 ?peer,
-                epoch = self.epoch.0,
-                log_end = self.log.end.0,
-                commit = self.commit.map(|commit| commit.0),
+                epoch,
+                log_end,
+                commit,
                 count,
-                "an answer of the leader is refused: {why}"
-            );
+                "an answer of the leader is refused: {why}; {cure}"
+            ),
+            None => tracing::warn!(
+                ?peer,
+                epoch,
+                log_end,
+                commit,
+                count,
+                "an answer of the leader is refused, and it is asked again: {why}"
+            ),
         }
         self.rest(peer, turn.now.instant);
     }
@@ -213,7 +227,7 @@ impl Raft {
             ));
         }
         if end < self.floor() {
-            return Err(Refusal::OtherLog("it would cut committed records"));
+            return Err(Refusal::LostCommitted("it would cut committed records"));
         }
         tracing::warn!(
             from = self.log.end.0,

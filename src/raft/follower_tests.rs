@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use bytes::Bytes;
 
+use super::refusal::Refusal;
 use super::roles::Role;
 use super::tests::{Rig, config, endpoints, key, request, vote};
 use super::*;
@@ -112,6 +113,12 @@ impl Node {
 
     pub(super) fn refused(&self) -> u64 {
         self.rig.raft.fetching.refused
+    }
+
+    /// Is the last refusal for committed records that the leader lost?
+    pub(super) fn leader_lost_records(&self) -> bool {
+        let last = self.rig.raft.fetching.refused_last;
+        last.is_some_and(|(_, why)| matches!(why, Refusal::LostCommitted(_)))
     }
 
     pub(super) fn committed(&mut self) -> Vec<i64> {
@@ -416,6 +423,7 @@ fn what_the_disk_or_a_snapshot_knows_to_be_committed_is_not_cut_either() {
             });
             assert_eq!(node.sync().len(), usize::from(cut), "{at}");
             assert_eq!(node.refused(), u64::from(!cut), "{at}");
+            assert_eq!(node.leader_lost_records(), !cut, "{at}");
         }
     }
 }

@@ -5,6 +5,9 @@ use std::fmt;
 /// See the module. The text begins with "it" or with what is wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Refusal {
+    /// The leader lost records that this node knows to be committed. What is here may be the last
+    /// copy of them.
+    LostCommitted(&'static str),
     /// The leader's log and this one cannot both be of this quorum: one of the directories was put
     /// in place of another. The cluster's id is the same, so only what the other voters have tells
     /// which.
@@ -14,27 +17,33 @@ pub(super) enum Refusal {
 }
 
 impl Refusal {
-    /// What helps.
-    pub(super) const fn cure(self) -> &'static str {
+    /// What helps, the leader being refused for the first time or `again`. One answer alone that
+    /// is no good needs nobody: the leader is asked once more.
+    pub(super) const fn cure(self, again: bool) -> Option<&'static str> {
         match self {
-            Self::OtherLog(_) => {
+            Self::LostCommitted(_) => Some(
+                "the leader lost committed metadata: keep this node's metadata directory as it \
+                 is, stop the leader and restore its directory from a good copy",
+            ),
+            Self::OtherLog(_) => Some(
                 "one of the two nodes has the directory of another quorum, or a copy that lost \
-                 records: stop the one that parts from the other voters too, move its metadata \
-                 directory (metadata.log.dir, or else the first of log.dirs) away, format it again \
-                 for this cluster and let them refill it"
-            }
-            Self::BadAnswer(_) => {
+                 records: stop the one that parts from the other voters too; restore its metadata \
+                 directory from a good copy, or, if the other voters are a majority without it, \
+                 move that away and format it again, so that they refill it",
+            ),
+            Self::BadAnswer(_) if again => Some(
                 "stop the leader's process, so that another node leads; if that one is refused, \
-                 too, run kraftd fsck on this node's metadata directory"
-            }
+                 too, check this node's metadata directory with kraftd fsck",
+            ),
+            Self::BadAnswer(_) => None,
         }
     }
 }
 
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (Self::OtherLog(why) | Self::BadAnswer(why)) = self;
-        write!(f, "{why}; {}", self.cure())
+        let (Self::LostCommitted(why) | Self::OtherLog(why) | Self::BadAnswer(why)) = self;
+        f.write_str(why)
     }
 }
 
@@ -43,22 +52,37 @@ mod tests {
     use super::Refusal;
 
     #[test]
-    fn a_leader_that_is_not_followed_is_told_with_a_directory_and_what_to_do() {
-        let told = Refusal::OtherLog("it would cut committed records").to_string();
-        for words in [
-            "it would cut committed records; ",
-            "metadata.log.dir",
-            "format it again for this cluster",
-        ] {
-            assert!(told.contains(words), "{told}");
+    fn a_node_that_holds_committed_records_is_never_told_to_give_its_copy_away() {
+        for again in [false, true] {
+            let cure = Refusal::LostCommitted("").cure(again).unwrap();
+            for words in [
+                "keep this node's metadata directory",
+                "restore its directory",
+            ] {
+                assert!(cure.contains(words), "{cure}");
+            }
+            for words in ["format", "move"] {
+                assert!(!cure.contains(words), "{cure}");
+            }
         }
-        let told = Refusal::BadAnswer("a batch holds no offset").to_string();
-        for words in [
-            "a batch holds no offset; ",
-            "stop the leader's process",
-            "kraftd fsck",
-        ] {
-            assert!(told.contains(words), "{told}");
+    }
+
+    #[test]
+    fn a_directory_is_moved_away_only_where_the_other_voters_are_a_majority() {
+        let cure = Refusal::OtherLog("").cure(false).unwrap();
+        let guard = cure.find("if the other voters are a majority without it");
+        assert!(guard.is_some() && guard < cure.find("move"), "{cure}");
+        assert!(guard < cure.find("format"), "{cure}");
+    }
+
+    #[test]
+    fn one_answer_that_does_not_fit_stops_no_leader_and_a_second_one_does() {
+        let refusal = Refusal::BadAnswer("a batch holds no offset");
+        assert_eq!(refusal.cure(false), None);
+        let cure = refusal.cure(true).unwrap();
+        for words in ["stop the leader's process", "kraftd fsck"] {
+            assert!(cure.contains(words), "{cure}");
         }
+        assert_eq!(refusal.to_string(), "a batch holds no offset");
     }
 }
