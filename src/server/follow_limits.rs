@@ -1,7 +1,7 @@
 //! The limits of connections that operators change while the node runs (KIP-402, KIP-612): by
 //! configurations of this node and of all nodes, which stand above the file.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,8 +10,9 @@ use tokio::sync::watch;
 use tokio::time::MissedTickBehavior;
 
 use super::dispatch::Dispatch;
+use super::hosts;
 use super::limits::{Rate, Slots};
-use super::listener::{self, Bound, Shared};
+use super::listener::{Bound, Shared};
 use crate::config;
 use crate::controller::Settings;
 use crate::controller::configs::{NOBODY_CONNECTS, min_isr_below_one, number, unusable};
@@ -370,13 +371,7 @@ impl Followed {
             let max = wanted.per_ip_max;
             let all = as_written(&wanted.overrides);
             tracing::info!("{PER_IP} is {max} now, and {OVERRIDES} '{}'", OneLine(&all));
-            let mut overrides = HashMap::new();
-            for (host, max) in &wanted.overrides {
-                for ip in listener::addresses(host).await {
-                    overrides.insert(ip, *max);
-                }
-            }
-            limits.set_by_ip(max, overrides);
+            limits.set_by_ip(max, hosts::limited(&wanted.overrides).await);
         }
         for (own, (old, new)) in self
             .listeners

@@ -1,12 +1,16 @@
-//! Names of hosts in client quotas. A quota for an address may be set for a name that resolves to
-//! one, and only the shell can ask a resolver: it does so before the request is decided.
+//! Names of hosts that stand for addresses, in client quotas and in limits of connections. A quota
+//! for an address may be set for a name that resolves to one, and only the shell can ask a
+//! resolver: it does so before the request is decided.
 
-use std::collections::BTreeSet;
-use std::net::{Ipv4Addr, Ipv6Addr};
+use std::collections::{BTreeSet, HashMap};
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::time::Duration;
 
 use kafka_protocol::messages::AlterClientQuotasRequest;
 use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, timeout_at};
 
 use super::core::Request;
 use crate::controller;
@@ -14,6 +18,8 @@ use crate::controller::quotas::{AlterClientQuotas, IP};
 
 /// For all names of one request.
 const LOOKUP_TIME_MAX: Duration = Duration::from_secs(10);
+/// For all names of `max.connections.per.ip.overrides`: a start waits for them.
+const LIMITS_TIME_MAX: Duration = Duration::from_secs(5);
 /// Each lookup holds a thread until the resolver gives up.
 const LOOKUPS_MAX: usize = 4;
 
@@ -119,18 +125,67 @@ pub(crate) async fn unknown(names: BTreeSet<String>) -> Option<BTreeSet<String>>
 }
 
 async fn resolves(name: String) -> bool {
+    let found = addresses(name).await;
+    found.is_ok_and(|found| !found.is_empty())
+}
+
+/// The addresses that a name has now.
+async fn addresses(name: String) -> io::Result<Vec<IpAddr>> {
     // Whoever gives up waiting for its turn leaves nothing behind.
-    let Ok(permit) = LOOKUPS.acquire().await else {
-        return false;
-    };
+    let permit = LOOKUPS.acquire().await.map_err(io::Error::other)?;
     // A task of its own: the permit is given back when the resolver's thread is free again, also
     // when nobody waits for it any more.
     let lookup = tokio::spawn(async move {
         let _permit = permit;
-        let mut found = tokio::net::lookup_host((name.as_str(), 0)).await.ok()?;
-        found.next()
+        let found = tokio::net::lookup_host((name.as_str(), 0)).await?;
+        Ok(found.map(|found| found.ip().to_canonical()).collect())
     });
-    matches!(lookup.await, Ok(Some(_)))
+    lookup.await?
+}
+
+/// The addresses behind `max.connections.per.ip.overrides`; of two entries for one address the last
+/// counts. A name without an answer within [`LIMITS_TIME_MAX`] is left out with a warning.
+pub(crate) async fn limited(overrides: &[(String, u32)]) -> HashMap<IpAddr, u32> {
+    limited_by(overrides, LIMITS_TIME_MAX, addresses).await
+}
+
+/// As [`limited`], with names looked up by `lookup`, all of them within `patience`.
+async fn limited_by<F>(
+    overrides: &[(String, u32)],
+    patience: Duration,
+    lookup: impl Fn(String) -> F,
+) -> HashMap<IpAddr, u32>
+where
+    F: Future<Output = io::Result<Vec<IpAddr>>> + Send + 'static,
+{
+    let deadline = Instant::now() + patience;
+    let no_answer = || io::Error::from(io::ErrorKind::TimedOut);
+    let mut lookups = JoinSet::new();
+    let mut answers = Vec::new();
+    for (at, (host, _)) in overrides.iter().enumerate() {
+        let plain = host.parse::<IpAddr>().ok();
+        if plain.is_none() {
+            let lookup = lookup(host.clone());
+            lookups.spawn(async move { (at, lookup.await) });
+        }
+        let plain = plain.map(|ip| vec![ip.to_canonical()]);
+        answers.push(plain.ok_or_else(no_answer));
+    }
+    // What is answered counts, also behind a name that is not.
+    while let Ok(Some(Ok((at, found)))) = timeout_at(deadline, lookups.join_next()).await {
+        answers[at] = found;
+    }
+    let mut limits = HashMap::new();
+    for ((host, max), answer) in overrides.iter().zip(answers) {
+        match answer {
+            Ok(found) => limits.extend(found.into_iter().map(|ip| (ip, *max))),
+            Err(error) => tracing::warn!(
+                "max.connections.per.ip.overrides: the limit of {host} has no effect ({error}): \
+                 correct the name or write an address"
+            ),
+        }
+    }
+    limits
 }
 
 #[cfg(test)]
@@ -164,6 +219,33 @@ mod tests {
         let names = ["localhost", "127.1", "not a host", "a\0b"];
         let unknown = unknown(names.map(str::to_owned).into()).await.unwrap();
         assert_eq!(unknown, ["a\0b", "not a host"].map(str::to_owned).into());
+    }
+
+    #[tokio::test]
+    async fn a_name_without_an_answer_keeps_no_start_waiting_and_no_other_limit_away() {
+        let entry = |(host, max): (&str, u32)| (host.to_owned(), max);
+        let overrides = [
+            ("hangs", 1),
+            ("unknown", 2),
+            ("two", 3),
+            ("10.0.0.2", 4),
+            ("::ffff:10.0.0.3", 5),
+        ]
+        .map(entry);
+        let lookup = |name: String| async move {
+            match name.as_str() {
+                "hangs" => std::future::pending().await,
+                "two" => Ok([1, 2].map(|last| IpAddr::from([10, 0, 0, last])).to_vec()),
+                _ => Err(io::Error::other(format!("{name} is asked about"))),
+            }
+        };
+        let found = limited_by(&overrides, Duration::from_millis(50), lookup).await;
+        let expected = [(1, 3), (2, 4), (3, 5)];
+        let expected = expected.map(|(last, max)| (IpAddr::from([10, 0, 0, last]), max));
+        assert_eq!(found, HashMap::from(expected));
+        let tasks = tokio::runtime::Handle::current().metrics();
+        tokio::task::yield_now().await;
+        assert_eq!(tasks.num_alive_tasks(), 0);
     }
 
     #[tokio::test]

@@ -103,18 +103,6 @@ async fn resolve(host: &str, port: u16) -> io::Result<SocketAddr> {
         .ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, format!("{host} has no address")))
 }
 
-/// The addresses behind the keys of `max.connections.per.ip.overrides`. A name that does not
-/// resolve now is left out with a warning.
-pub(crate) async fn addresses(host: &str) -> Vec<IpAddr> {
-    match lookup_host((host, 0)).await {
-        Ok(found) => found.map(|address| address.ip().to_canonical()).collect(),
-        Err(error) => {
-            tracing::warn!("max.connections.per.ip.overrides: {host}: {error}");
-            Vec::new()
-        }
-    }
-}
-
 fn open(address: SocketAddr, sockets: &config::Sockets) -> io::Result<TcpListener> {
     let socket = match address {
         SocketAddr::V4(_) => TcpSocket::new_v4()?,

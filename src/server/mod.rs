@@ -143,17 +143,16 @@ pub async fn bind<'a>(
             error,
         })?);
     }
-    let mut overrides = HashMap::new();
-    for (host, max) in &sockets.connections_per_ip_overrides {
-        for ip in listener::addresses(host).await {
-            overrides.insert(ip, *max);
-        }
-    }
+    let overrides: Vec<_> = sockets
+        .connections_per_ip_overrides
+        .clone()
+        .into_iter()
+        .collect();
     Ok(Listening {
         bound,
         sockets: sockets.clone(),
         files,
-        overrides,
+        overrides: hosts::limited(&overrides).await,
     })
 }
 
