@@ -192,15 +192,13 @@ impl Review<'_> {
             return;
         };
         let max = u32::try_from(self.values.number(PER_IP)).unwrap_or(0);
-        let only = self.only_from();
-        // A limit of 0 without an override is told by the check of what Java refuses.
-        if overrides.is_empty() || !shuts_out(max, &overrides, &only) {
-            return;
+        if are_shut(max, &overrides, || self.only_from()) {
+            self.find(Unsupported, OVERRIDES, SHUT.0, SHUT.1);
         }
-        self.find(Unsupported, OVERRIDES, SHUT.0, SHUT.1);
     }
 
-    /// Where connections can come from: `::1` and `127.0.0.1`, or none for everywhere.
+    /// Where connections can come from: `::1` and `127.0.0.1`, or none for everywhere. It may ask a
+    /// resolver and wait for it.
     fn only_from(&self) -> Vec<IpAddr> {
         let mut only = Vec::new();
         for endpoint in &self.facts.listeners {
@@ -225,6 +223,20 @@ fn from_loopback(host: &str, resolved: impl FnOnce() -> Vec<SocketAddr>) -> IpAd
         true => Ipv6Addr::LOCALHOST.into(),
         false => Ipv4Addr::LOCALHOST.into(),
     }
+}
+
+/// Whether `overrides` shut everybody out. Where connections come from is asked for only when it
+/// matters: a resolver may not answer.
+fn are_shut(
+    max: u32,
+    overrides: &[(String, u32)],
+    only_from: impl FnOnce() -> Vec<IpAddr>,
+) -> bool {
+    // A limit of 0 without an override is told by the check of what Java refuses.
+    if overrides.is_empty() || (max > 0 && overrides.iter().all(|(_, own)| *own > 0)) {
+        return false;
+    }
+    shuts_out(max, overrides, &only_from())
 }
 
 fn raise(key: &str, least: i64) -> String {
@@ -345,6 +357,18 @@ mod tests {
         }
         let told = texts(&load_lines(&[&format!("{PER_IP}=0")]).unwrap_err());
         assert!(told.contains("may be 0 only with"), "{told}");
+    }
+
+    #[test]
+    fn nobody_is_asked_about_a_listener_where_no_limit_of_an_address_is_0() {
+        let limit = |max: u32| vec![("127.0.0.1".to_owned(), max)];
+        let unasked = || panic!("a resolver is asked");
+        assert!(!are_shut(5, &[], unasked));
+        assert!(!are_shut(0, &[], unasked));
+        assert!(!are_shut(5, &limit(1), unasked));
+        let here = || vec![Ipv4Addr::LOCALHOST.into()];
+        assert!(are_shut(5, &limit(0), here));
+        assert!(are_shut(0, &[("10.0.0.1".to_owned(), 5)], here));
     }
 
     #[test]
