@@ -71,6 +71,11 @@ impl Held {
         self.snapshots.insert(at, snapshot);
     }
 
+    /// Size of the newest snapshot; 0 when there is none.
+    pub(super) fn newest_bytes(&self) -> u64 {
+        self.snapshots.last().map_or(0, |held| held.bytes)
+    }
+
     /// Snapshots older than `id` and so many bytes of the log are gone.
     pub(super) fn removed(&mut self, id: OffsetAndEpoch, log_bytes: u64) {
         self.snapshots.retain(|other| other.id >= id);
@@ -217,5 +222,9 @@ mod tests {
             .map(|it| (it.id.offset.0, it.bytes))
             .collect();
         assert_eq!(offsets, [(0, 1), (20, 7), (30, 1)]);
+        assert_eq!(
+            (held.newest_bytes(), Held::default().newest_bytes()),
+            (1, 0)
+        );
     }
 }

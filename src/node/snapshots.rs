@@ -265,6 +265,7 @@ impl Node {
                 self.raft.voters_at(end),
             ),
             content: Arc::new(Whole(image.clone())),
+            bytes_expected: self.snapshots.held.newest_bytes(),
         })));
     }
 

@@ -259,6 +259,8 @@ pub struct SnapshotOrder {
     pub control: Vec<crate::records::ControlRecord>,
     /// What it holds.
     pub content: Arc<dyn Content>,
+    /// About how large its file will be, as the one before is; 0 when there was none.
+    pub bytes_expected: u64,
 }
 
 /// The state of a state machine, as records. It does not change while they are asked for.

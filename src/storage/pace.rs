@@ -8,14 +8,10 @@
 use std::convert::Infallible;
 use std::fs::File;
 use std::num::NonZeroU64;
-use std::path::Path;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError, channel};
 use std::time::Duration;
 
 use rustix::fs::{Advice, fadvise};
-
-use super::fault::Result;
-use super::room;
 
 /// Bytes between two pauses.
 const PORTION_BYTES: u64 = 1 << 20;
@@ -32,18 +28,12 @@ pub(crate) struct Pace {
     stop: Receiver<Infallible>,
     /// Bytes of the file at the last pause.
     sent: u64,
-    /// What has to have room before a portion is begun.
-    pub(crate) portion_bytes: u64,
 }
 
 /// The two sides, for one snapshot.
 pub(crate) fn pace() -> (Stop, Pace) {
     let (sender, stop) = channel();
-    let pace = Pace {
-        stop,
-        sent: 0,
-        portion_bytes: PORTION_BYTES,
-    };
+    let pace = Pace { stop, sent: 0 };
     (Stop(sender), pace)
 }
 
@@ -51,11 +41,6 @@ impl Pace {
     /// Whether the snapshot is given up.
     pub(super) fn is_given_up(&self) -> bool {
         self.stop.try_recv() == Err(TryRecvError::Disconnected)
-    }
-
-    /// Refuses another portion of the file at `path` that would not leave the log its room.
-    pub(super) fn check_room(&self, file: &File, path: &Path) -> Result<()> {
-        room::check(file, path, self.portion_bytes)
     }
 
     /// Whether a portion is full when `bytes` of the file were written.

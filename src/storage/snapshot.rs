@@ -22,6 +22,7 @@ use super::fault::{FaultKind, IoContext as _, Result, StorageFault};
 use super::frame::Frame;
 use super::listing::{checkpoint_id, checkpoint_name};
 use super::pace::Pace;
+use super::room::{self, Leave};
 use super::scan::{BatchScan, Next};
 use super::{SnapshotChunk, SnapshotOrder, listing};
 use crate::raft::ControlRecord;
@@ -318,15 +319,14 @@ fn write_unsynced(dir: &Path, order: &SnapshotOrder, mut pace: Pace) -> Result<O
         timestamp,
         control,
         content,
+        bytes_expected,
     } = order;
     let mut writer = SnapshotWriter::create(dir, *id, *last_timestamp, *timestamp, control)?;
-    let mut going = pace
-        .check_room(writer.out.get_ref(), &writer.part)
-        .map(|()| true);
+    let mut going = writer.check_room(*bytes_expected).map(|()| true);
     content.records(&mut |record| {
         if matches!(going, Ok(true)) {
             let pushed = writer.push(&record);
-            going = pushed.and_then(|()| writer.keep_pace(&mut pace));
+            going = pushed.and_then(|()| writer.keep_pace(*bytes_expected, &mut pace));
         }
     });
     if !going? || pace.is_given_up() {
@@ -430,15 +430,21 @@ impl SnapshotWriter {
             .context("write", &self.part)
     }
 
+    /// Refuses to go on when what is left of the expected bytes does not fit beside the log.
+    fn check_room(&self, bytes_expected: u64) -> Result<()> {
+        let left = bytes_expected.saturating_sub(self.bytes);
+        room::check(self.out.get_ref(), &self.part, left, Leave::Meanwhile)
+    }
+
     /// Ends a batch that is large enough. False when the snapshot is given up.
-    fn keep_pace(&mut self, pace: &mut Pace) -> Result<bool> {
+    fn keep_pace(&mut self, bytes_expected: u64, pace: &mut Pace) -> Result<bool> {
         if self.batch.count() < BATCH_RECORDS_MAX {
             return Ok(true);
         }
         self.end_batch()?;
+        self.check_room(bytes_expected)?;
         if pace.is_due(self.bytes) {
             self.out.flush().context("write", &self.part)?;
-            pace.check_room(self.out.get_ref(), &self.part)?;
             return Ok(!pace.pause(self.out.get_ref(), self.bytes));
         }
         Ok(!pace.is_given_up())

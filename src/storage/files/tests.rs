@@ -265,6 +265,7 @@ fn order(content: State) -> Command {
         timestamp: Timestamp(1),
         control: Vec::new(),
         content: Arc::new(content),
+        bytes_expected: 0,
     })
 }
 
@@ -381,6 +382,7 @@ fn written(running: &Running, offset: i64) {
         timestamp: Timestamp(6),
         control: Vec::new(),
         content: Arc::new(Nothing),
+        bytes_expected: 0,
     }));
     match running.next() {
         Completion::SnapshotWritten(held) => {

@@ -9,7 +9,7 @@ use super::{SnapshotFile, path};
 use crate::storage::atomic;
 use crate::storage::fault::{FaultKind, IoContext as _, Result, StorageFault};
 use crate::storage::listing::checkpoint_name;
-use crate::storage::room;
+use crate::storage::room::{self, Leave};
 use crate::storage::{HeldSnapshot, SnapshotPiece, Unreceived};
 use crate::types::OffsetAndEpoch;
 
@@ -104,7 +104,7 @@ impl Receiving {
             bytes: 0,
             finished: false,
         };
-        room::check(&receiving.file, &receiving.part, piece.size)?;
+        room::check(&receiving.file, &receiving.part, piece.size, Leave::Reserve)?;
         Ok(receiving)
     }
 

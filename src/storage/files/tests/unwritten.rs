@@ -20,6 +20,7 @@ fn order(content: impl Content + 'static) -> SnapshotOrder {
         timestamp: Timestamp(1),
         control: Vec::new(),
         content: Arc::new(content),
+        bytes_expected: 0,
     }
 }
 
@@ -68,9 +69,10 @@ fn a_snapshot_whose_name_cannot_be_made_durable_ends_the_disk() {
 #[test]
 fn a_snapshot_that_would_take_the_room_of_the_log_is_given_up() {
     let dir = tempfile::tempdir().unwrap();
-    let (_stop, mut pace) = pace();
-    pace.portion_bytes = 1 << 60;
-    match snapshot::write(dir.path(), &order(Nothing), pace).unwrap() {
+    let (_stop, pace) = pace();
+    let mut order = order(Nothing);
+    order.bytes_expected = 1 << 60;
+    match snapshot::write(dir.path(), &order, pace).unwrap() {
         Outcome::Unwritten(fault) => assert_eq!(fault.kind, FaultKind::NoRoom, "{fault}"),
         other => panic!("{other:?}"),
     }
