@@ -229,7 +229,11 @@ mod tests {
             .create_new(true)
             .open(dir.path().join("file"))
             .unwrap();
-        let end = 1 << 40;
+        let is_hole = |bytes| {
+            file.set_len(bytes).is_ok() && seek(&file, SeekFrom::Data(0)) == Err(Errno::NXIO)
+        };
+        // A file system that knows no holes, or no such sizes, has every zero read.
+        let end = if is_hole(1 << 40) { 1 << 40 } else { 8 << 20 };
         file.set_len(end).unwrap();
         let find = |end| {
             let mut budget = SEARCH_BYTES_MAX;
