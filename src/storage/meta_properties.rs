@@ -16,7 +16,8 @@ use crate::types::{NodeId, Uuid};
 /// Its name in every log directory.
 pub const META_PROPERTIES_FILE: &str = "meta.properties";
 
-/// The longest cluster id that is taken, in bytes: format makes them of 22.
+/// The longest cluster id that is taken, in bytes: format makes them of 22. Java takes any, but a
+/// slot of the commit mark has to hold it.
 const CLUSTER_ID_BYTES_MAX: usize = 200;
 
 /// What the file says.
@@ -98,8 +99,7 @@ impl MetaProperties {
         if let Some(id) = found.cluster_id.as_ref()
             && id.len() > CLUSTER_ID_BYTES_MAX
         {
-            let what = format!("cluster.id '{}' has {} bytes", quote(id), id.len());
-            return Err(damaged(path, &what));
+            return Err(too_long(path, id));
         }
         found.version = match version.as_deref().map(str::trim) {
             None | Some("0") => 0,
@@ -191,6 +191,19 @@ fn unknown_version(path: &Path, version: &str) -> StorageFault {
         .helped_by("start the release that wrote it, or restore the file from a backup.")
 }
 
+fn too_long(path: &Path, id: &str) -> StorageFault {
+    let sentence = format!(
+        "{} has the cluster.id '{}' of {} bytes, and kraftd takes up to {CLUSTER_ID_BYTES_MAX}",
+        path.display(),
+        quote(id),
+        id.len()
+    );
+    StorageFault::new(FaultKind::Unsupported, path, sentence).helped_by(
+        "restore the file from a backup if it is damaged, else leave the cluster to Java's \
+         controllers.",
+    )
+}
+
 fn damaged(path: &Path, what: &str) -> StorageFault {
     let sentence = format!(
         "{} cannot be used: {what}. It names the cluster, the node and the directory",
@@ -259,6 +272,11 @@ mod tests {
                 "version=1\ndirectory.id=!\n",
                 FaultKind::Damaged,
                 "directory.id '!'",
+            ),
+            (
+                &format!("version=1\ncluster.id={}\n", "x".repeat(201)),
+                FaultKind::Unsupported,
+                "xx...' of 201 bytes, and kraftd takes up to 200",
             ),
             ("version=\\u00\n", FaultKind::Damaged, "properties"),
             (
