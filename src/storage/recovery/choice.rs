@@ -49,7 +49,9 @@ pub(super) fn choose(
             );
             return Err(StorageFault::new(FaultKind::Damaged, &path, sentence));
         }
-        warn!("{fault} It is left aside: an older snapshot or the log covers it");
+        warn!(
+            "{fault} It is left aside, because an older snapshot or the log covers it: move it away"
+        );
     }
     if log.start > Offset::ZERO && ids.is_empty() {
         let sentence = format!(
@@ -65,29 +67,17 @@ pub(super) fn choose(
     Ok(ids.into_iter().enumerate().map(with).collect())
 }
 
-/// What is wrong with a snapshot that covers another time than the log's batch before its end: it
-/// got its name by a copy. Whoever writes one, Java in all releases too, notes the timestamp of the
-/// last batch; of one with control records only Java does.
+/// What is wrong with a snapshot that was copied to another end in the log.
 pub(super) fn misnamed(
     path: &Path,
     id: OffsetAndEpoch,
     summary: &Summary,
     log: &FoundLog,
 ) -> Option<StorageFault> {
-    let (covers, logged) = (summary.last_timestamp, *log.covered.get(&id.offset)?);
-    if covers == logged || is_ahead(id, log.last_epoch(), log.end) {
-        return None;
-    }
-    let sentence = format!(
-        "{} is not the snapshot of offset {}: the newest record in it is of {} ms, but in the \
-         log the record before that offset is of {} ms. It was renamed or copied here: \
-         move it away.",
-        path.display(),
-        id.offset,
-        covers.0,
-        logged.0
-    );
-    Some(StorageFault::new(FaultKind::Damaged, path, sentence))
+    let around = log.covered.get(&id.offset)?;
+    let what = around.misnamed(path, id.offset, summary.last_timestamp)?;
+    let is_ahead = is_ahead(id, log.last_epoch(), log.end);
+    (!is_ahead).then(|| StorageFault::new(FaultKind::Damaged, path, what))
 }
 
 /// Whether the log has another epoch where the snapshot ends: then that is of another log. One of

@@ -39,6 +39,32 @@ pub(crate) struct Cut {
     pub(crate) fault: BatchFault,
 }
 
+/// Timestamps of the batches of metadata records right before and right behind a snapshot's end.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Around {
+    pub(crate) before: Timestamp,
+    pub(crate) after: Option<Timestamp>,
+}
+
+impl Around {
+    /// What is wrong with the snapshot of `end` at `path`, whose newest record is of `covers`: one
+    /// that covers another time got its name by a copy. Whoever writes one notes the timestamp of
+    /// the last batch, and Java that of the next where a metadata transaction begins with it; of a
+    /// last batch of control records only Java does.
+    pub(crate) fn misnamed(self, path: &Path, end: Offset, covers: Timestamp) -> Option<String> {
+        if covers == self.before || Some(covers) == self.after {
+            return None;
+        }
+        Some(format!(
+            "{} is not the snapshot of offset {end}: the newest record in it is of {} ms, but in \
+             the log the record before that offset is of {} ms. It was renamed or copied here.",
+            path.display(),
+            covers.0,
+            self.before.0
+        ))
+    }
+}
+
 /// The log as it was found.
 #[derive(Debug, Default)]
 pub(crate) struct FoundLog {
@@ -52,8 +78,8 @@ pub(crate) struct FoundLog {
     pub(crate) control: Vec<(Offset, ControlRecord)>,
     /// Epoch and timestamp of the last batch with metadata records.
     pub(crate) newest: Option<(Epoch, Timestamp)>,
-    /// Timestamps of the batches with metadata records that end where a snapshot does.
-    pub(crate) covered: BTreeMap<Offset, Timestamp>,
+    /// What surrounds the ends of snapshots that end with a batch of metadata records.
+    pub(crate) covered: BTreeMap<Offset, Around>,
     pub(crate) cut: Option<Cut>,
     /// An empty segment behind a gap: the beginning of a restart at a snapshot that was not ended.
     pub(crate) restarted_at: Option<Offset>,
@@ -81,6 +107,19 @@ impl FoundLog {
         }
         let above = self.epochs.partition_point(|(_, start)| *start <= offset);
         above.checked_sub(1).map(|at| self.epochs[at].0)
+    }
+
+    /// Takes note of the time of a batch of metadata records beside a snapshot's end.
+    fn surround(&mut self, batch: &Batch, is_snapshot: impl Fn(Offset) -> bool) {
+        let time = batch.max_timestamp();
+        if let Some(around) = self.covered.get_mut(&batch.base_offset()) {
+            around.after = Some(time);
+        }
+        if is_snapshot(batch.end_offset()) {
+            let (before, after) = (time, None);
+            let around = Around { before, after };
+            self.covered.insert(batch.end_offset(), around);
+        }
     }
 
     /// Takes note of a whole batch, which must follow the one before.
@@ -237,8 +276,8 @@ fn read_segment(
             Next::Bad(position, fault) => break Some((position, fault)),
             Next::Batch(position, batch) => {
                 log.push(&found.path, position, &batch)?;
-                if !batch.is_control() && is_snapshot(log.end) {
-                    log.covered.insert(log.end, batch.max_timestamp());
+                if !batch.is_control() {
+                    log.surround(&batch, &is_snapshot);
                 }
                 segment.index.push(batch.header(), position);
                 segment.bytes = position + batch.size() as u64;

@@ -21,7 +21,7 @@ use crate::storage::meta_properties::{META_PROPERTIES_FILE, MetaProperties};
 use crate::storage::quorum_state::{self, QUORUM_STATE_FILE};
 use crate::storage::reader::{Damage, DamageKind, Item, MetadataFile, Role, Source};
 use crate::storage::recovery::is_ahead;
-use crate::storage::recovery::segments::{RESTORE, misplaced_epoch};
+use crate::storage::recovery::segments::{Around, RESTORE, misplaced_epoch};
 use crate::storage::takeover::{self, LogEnd, Node};
 use crate::types::{Epoch, NodeId, Offset, OffsetAndEpoch, Timestamp};
 
@@ -103,6 +103,8 @@ pub(super) struct LogCheck<'a, S> {
     waiting: VecDeque<(&'a MetadataFile, OffsetAndEpoch)>,
     /// Something is missing before the next batch.
     gap: bool,
+    /// Timestamp of the batch right before the next, if it has metadata records.
+    before: Option<Timestamp>,
     /// The epoch before, unless it is not to be trusted.
     trusted_epoch: Option<Epoch>,
     /// Checkpoints of another epoch than the record before their end.
@@ -130,6 +132,7 @@ impl<'a, S: State> LogCheck<'a, S> {
             state: None,
             waiting: VecDeque::new(),
             gap: false,
+            before: None,
             trusted_epoch: None,
             strangers: Vec::new(),
             facts: Facts::default(),
@@ -230,7 +233,8 @@ impl<'a, S: State> LogCheck<'a, S> {
     }
 
     fn batch(&mut self, file: &'a MetadataFile, position: u64, batch: &Batch) -> Result<()> {
-        self.reach(batch.base_offset())?;
+        let time = (!batch.is_control()).then(|| batch.max_timestamp());
+        self.reach(batch.base_offset(), time)?;
         let at = At {
             path: &file.path,
             position,
@@ -257,6 +261,7 @@ impl<'a, S: State> LogCheck<'a, S> {
             index.push(position, batch.header());
         }
         self.gap = false;
+        self.before = time;
         self.facts.end = batch.end_offset();
         let log = &mut self.report.log;
         log.batches += 1;
@@ -322,6 +327,7 @@ impl<'a, S: State> LogCheck<'a, S> {
         if damage.kind != DamageKind::EpochFalls {
             self.state = None;
             self.gap = true;
+            self.before = None;
         }
     }
 
@@ -342,15 +348,16 @@ impl<'a, S: State> LogCheck<'a, S> {
             && self.source.checkpoints.iter().any(at_checkpoint)
     }
 
-    /// Comes to the checkpoints that end at or before `offset`, where a batch begins.
-    fn reach(&mut self, offset: Offset) -> Result<()> {
+    /// Comes to the checkpoints that end at or before `offset`, where a batch begins, whose
+    /// metadata records, if it has any, are of the time `after`.
+    fn reach(&mut self, offset: Offset, after: Option<Timestamp>) -> Result<()> {
         while let Some(&(file, id)) = self.waiting.front()
             && id.offset <= offset
         {
             self.waiting.pop_front();
             let loaded = self.load(file, id)?;
             if id.offset == offset {
-                self.compare(file, id, loaded);
+                self.compare(file, id, loaded, after);
             } else if !self.gap {
                 let what = format!(
                     "{} ends at offset {}, inside a batch of the log, which ends at {offset}.",
@@ -371,11 +378,31 @@ impl<'a, S: State> LogCheck<'a, S> {
         ));
     }
 
-    fn compare(&mut self, file: &'a MetadataFile, id: OffsetAndEpoch, loaded: Loaded<S>) {
+    /// The checkpoint is no state to go on from, and covers nothing. How bad that is, and what
+    /// helps, the end tells.
+    fn copied(&mut self, path: &Path, at: usize, what: String) {
+        self.report.checkpoints[at].sound = false;
+        let finding = Finding::new(Severity::Wrong, "checkpoint-and-log", path, what);
+        self.report.add(finding);
+    }
+
+    fn compare(
+        &mut self,
+        file: &'a MetadataFile,
+        id: OffsetAndEpoch,
+        loaded: Loaded<S>,
+        after: Option<Timestamp>,
+    ) {
         let before = self.facts.epoch_before(id.offset).filter(|_| !self.gap);
         if let Some(epoch) = before.filter(|epoch| *epoch != id.epoch) {
             self.strangers.push((&file.path, id, epoch));
             return;
+        }
+        if let Some(before) = self.before.filter(|_| loaded.state.is_some())
+            && let Some(what) =
+                (Around { before, after }).misnamed(&file.path, id.offset, loaded.covers)
+        {
+            return self.copied(&file.path, loaded.at, what);
         }
         let (Some(ours), Some(theirs)) = (&self.state, &loaded.state) else {
             self.state = self.state.take().or(loaded.state);
@@ -401,7 +428,7 @@ impl<'a, S: State> LogCheck<'a, S> {
     fn finish(&mut self) -> Result<()> {
         self.leave()?;
         let end = self.facts.end;
-        self.reach(end)?;
+        self.reach(end, None)?;
         let voters = self.facts.voters.clone();
         while let Some((file, id)) = self.waiting.pop_front() {
             self.load(file, id)?;

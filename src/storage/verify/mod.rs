@@ -135,7 +135,7 @@ pub struct CheckedCheckpoint {
     pub bytes: u64,
     /// Metadata records in it.
     pub records: u64,
-    /// It is whole, its records can be read and lead to a lawful state.
+    /// It is whole and no copy of another, its records can be read and lead to a lawful state.
     pub sound: bool,
     /// The log, replayed to its end offset, gave the same.
     pub equals_log: bool,

@@ -77,9 +77,22 @@ fn a_checkpoint_copied_to_another_batch_end_of_its_epoch_is_none() {
         "15-0000000001.checkpoint",
         "of 1011 ms",
         "of 1014 ms",
-        "move it away",
+        "copied here. No older snapshot",
     ];
     refused(&options, FaultKind::Damaged, &words);
+}
+
+/// A metadata transaction begins with the batch behind its end, and Java has that one's time.
+#[test]
+fn a_checkpoint_with_the_time_of_the_batch_behind_its_end_is_no_copy() {
+    for (covers, starts) in [(1_011, true), (1_012, true), (1_010, false), (1_013, false)] {
+        let (_dir, options) = segmented();
+        fs::remove_file(log_path(&options.dir, Offset(0))).unwrap();
+        let (covers, written) = (Timestamp(covers), Timestamp(6_000));
+        let writer = SnapshotWriter::create(&options.dir, id(12, 1), covers, written, &[]);
+        writer.unwrap().finish().unwrap();
+        assert_eq!(open(&options).is_ok(), starts, "{covers:?}");
+    }
 }
 
 /// What whoever wrote it says of the last batch before its end is what the log says.

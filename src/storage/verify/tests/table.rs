@@ -76,6 +76,7 @@ fn cases() -> Vec<Case> {
     cases.extend(lost_log());
     cases.extend(identity());
     cases.extend(checkpoints());
+    cases.extend(copied_checkpoints());
     cases.extend(others());
     cases
 }
@@ -340,6 +341,48 @@ fn checkpoints() -> Vec<Case> {
                 "checkpoint-and-log",
                 "00000000000000000200-0000000002.checkpoint",
                 &["offset 200"],
+            ),
+            start: Start::Starts,
+        },
+    ]
+}
+
+fn copied_checkpoints() -> Vec<Case> {
+    const CLEANED: &str = "4.4.0/full/cleaned";
+    const OLDEST: &str = "00000000000000000398-0000000001.checkpoint";
+    const NEXT: &str = "00000000000000000462-0000000001.checkpoint";
+    const MIDDLE: &str = "00000000000000000536-0000000001.checkpoint";
+    const LAST: &str = "00000000000000000610-0000000001.checkpoint";
+    vec![
+        Case {
+            title: "the only checkpoint has the name of a later end in the log, which is cleaned",
+            fixture: CLEANED,
+            damage: |root| {
+                for name in [NEXT, MIDDLE, LAST] {
+                    remove(root, name);
+                }
+                fs::rename(inner(root, OLDEST), inner(root, NEXT)).unwrap();
+            },
+            verdict: Severity::Wrong,
+            finding: (
+                "checkpoint-and-log",
+                NEXT,
+                &["not the snapshot of offset 462", "copied here."],
+            ),
+            start: Start::Refused(&["copied here. No older snapshot", "Restore"]),
+        },
+        Case {
+            title: "the newest checkpoint is a copy of another, which covers it",
+            fixture: CLEANED,
+            damage: |root| {
+                remove(root, LAST);
+                fs::copy(inner(root, MIDDLE), inner(root, LAST)).unwrap();
+            },
+            verdict: Severity::Wrong,
+            finding: (
+                "checkpoint-and-log",
+                LAST,
+                &["not the snapshot of offset 610"],
             ),
             start: Start::Starts,
         },
