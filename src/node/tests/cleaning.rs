@@ -64,6 +64,8 @@ fn a_snapshot_that_is_asked_for_is_ordered_at_once_and_only_of_what_is_committed
     bench.step(Event::SnapshotAsked);
     bench.settle();
     assert_eq!(bench.snapshots.len(), 2);
+    // It is expected to be as large as the one before.
+    assert_eq!(bench.snapshots[1].bytes_expected, 1_000);
     bench.step(Event::SnapshotAsked);
     assert_eq!(bench.ordered(), 0, "nothing was committed since");
 }
