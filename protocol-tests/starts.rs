@@ -124,7 +124,8 @@ fn connections_that_find_no_open_file_are_told_of_in_the_log() {
         }
     }
     child.wait().unwrap();
-    let words = "32 are open, as many as the limit of 64 open files leaves room for: raise";
+    let words = "32 places for connections are taken, as many as the limit of 64 open files \
+                 leaves room for: raise";
     let told = told.join("\n");
     assert!(told.contains(words), "{told}");
 }

@@ -361,7 +361,7 @@ impl Followed {
         let limits = &self.shared.limits;
         if known.connections_max != wanted.connections_max {
             tracing::info!("{MAX} is {} now", wanted.connections_max);
-            limits.slots.set(wanted.connections_max);
+            limits.set_connections_max(wanted.connections_max);
         }
         if known.rate_max != wanted.rate_max {
             tracing::info!("{RATE} is {} now", wanted.rate_max);

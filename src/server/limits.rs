@@ -25,7 +25,9 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// The limits that all listeners share.
 #[derive(Debug)]
 pub(crate) struct Limits {
+    /// Of the process: never more than `files` leave room for.
     pub(crate) slots: Arc<Slots>,
+    pub(crate) files: OpenFiles,
     pub(crate) rate: Rate,
     by_ip: Mutex<ByIp>,
 }
@@ -47,14 +49,13 @@ pub(crate) struct Place {
 }
 
 /// `max.connections`, of the process or of a listener. It can be changed at any time; connections
-/// above a lowered limit stay until they end by themselves.
+/// above a lowered limit stay until they end by themselves. A listener that waits for a connection
+/// has taken its place already.
 #[derive(Debug)]
 pub(crate) struct Slots {
     /// How many are taken, and of how many.
     taken: Mutex<(u32, u32)>,
     freed: Notify,
-    /// There are no more than these have room for, whatever is set.
-    files: OpenFiles,
 }
 
 /// One of [`Slots`], given back when it is dropped.
@@ -62,11 +63,10 @@ pub(crate) struct Slots {
 pub(crate) struct Slot(Arc<Slots>);
 
 impl Slots {
-    pub(crate) fn new(max: u32, files: OpenFiles) -> Arc<Self> {
+    pub(crate) fn new(max: u32) -> Arc<Self> {
         Arc::new(Self {
             taken: Mutex::new((0, max)),
             freed: Notify::new(),
-            files,
         })
     }
 
@@ -78,14 +78,12 @@ impl Slots {
 
     /// A place, if there is one.
     pub(crate) fn try_take(self: &Arc<Self>) -> Option<Slot> {
-        let most = self.files.connections();
         let mut taken = locked(&self.taken);
-        let most = taken.1.min(most);
-        if taken.0 >= most {
+        if taken.0 >= taken.1 {
             return None;
         }
         taken.0 += 1;
-        if taken.0 < most {
+        if taken.0 < taken.1 {
             // There is more: whoever waits beside this one finds it.
             self.freed.notify_one();
         }
@@ -106,17 +104,11 @@ impl Slots {
     /// How many places are taken when there is none, why there are no more, and what to do; `key`
     /// is what sets how many there are.
     pub(crate) fn is_full(&self, key: &str) -> String {
-        let (max, room) = (locked(&self.taken).1, self.files.connections());
-        let why = match room < max {
-            true => self.files.is_full(),
-            false => format!("as many as {key} allows: raise it, or look for who holds them"),
-        };
-        format!("{} are open, {why}", max.min(room))
-    }
-
-    /// The limit of files.
-    pub(crate) const fn files(&self) -> OpenFiles {
-        self.files
+        let (taken, max) = *locked(&self.taken);
+        format!(
+            "{taken} places for connections are taken, and {key} allows {max}: raise it, or look \
+             for who holds them"
+        )
     }
 }
 
@@ -131,13 +123,15 @@ impl Drop for Slot {
 
 impl Limits {
     pub(crate) fn new(
-        (connections_max, files): (u32, OpenFiles),
+        connections_max: u32,
         per_ip_max: u32,
         per_ip_overrides: HashMap<IpAddr, u32>,
         rate_max: u32,
+        files: OpenFiles,
     ) -> Self {
         Self {
-            slots: Slots::new(connections_max, files),
+            slots: Slots::new(connections_max.min(files.connections())),
+            files,
             rate: Rate::new(rate_max),
             by_ip: Mutex::new(ByIp {
                 max: per_ip_max,
@@ -145,6 +139,23 @@ impl Limits {
                 counts: HashMap::new(),
             }),
         }
+    }
+
+    /// Changes the limit of the process.
+    pub(crate) fn set_connections_max(&self, max: u32) {
+        self.slots.set(max.min(self.files.connections()));
+    }
+
+    /// As [`Slots::is_full`] of the process, where files may be what there are too few of.
+    pub(crate) fn is_full(&self) -> String {
+        let (taken, max) = *locked(&self.slots.taken);
+        if max < self.files.connections() {
+            return self.slots.is_full("max.connections");
+        }
+        format!(
+            "{taken} places for connections are taken, {}",
+            self.files.is_full()
+        )
     }
 
     /// Changes the limits of single addresses.
@@ -251,8 +262,8 @@ mod tests {
     #[tokio::test]
     async fn an_address_has_its_share_and_gets_it_back() {
         let overrides = HashMap::from([(address(2), 1)]);
-        let limits = Arc::new(Limits::new((100, NO_LIMIT), 2, overrides, u32::MAX));
-        let listener = Slots::new(100, NO_LIMIT);
+        let limits = Arc::new(Limits::new(100, 2, overrides, u32::MAX, NO_LIMIT));
+        let listener = Slots::new(100);
         let mut places = Vec::new();
         for (last, enters) in [(1, true), (1, true), (1, false), (2, true), (2, false)] {
             let slots = pair(&limits, &listener).await;
@@ -269,8 +280,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_mapped_address_counts_as_the_plain_one() {
-        let limits = Arc::new(Limits::new((100, NO_LIMIT), 1, HashMap::new(), u32::MAX));
-        let listener = Slots::new(100, NO_LIMIT);
+        let limits = Arc::new(Limits::new(100, 1, HashMap::new(), u32::MAX, NO_LIMIT));
+        let listener = Slots::new(100);
         let mapped: IpAddr = "::ffff:10.0.0.1".parse().unwrap();
         let first = limits.enter(address(1), pair(&limits, &listener).await);
         assert!(first.is_some());
@@ -300,25 +311,32 @@ mod tests {
 
     #[test]
     fn a_place_that_is_missing_tells_which_limit_it_is_and_files_are_never_passed() {
-        let key = "max.connections";
-        let slots = Slots::new(2, OpenFiles(Some(8)));
-        let taken: Vec<_> = std::iter::from_fn(|| slots.try_take()).collect();
+        let files = OpenFiles(Some(8));
+        let limits = Limits::new(2, u32::MAX, HashMap::new(), u32::MAX, files);
+        let taken: Vec<_> = std::iter::from_fn(|| limits.slots.try_take()).collect();
         assert_eq!(taken.len(), 2);
-        let told = slots.is_full(key);
-        assert!(told.starts_with("2 are open, as many as max.connections allows"));
+        let told = limits.is_full();
+        let words = "2 places for connections are taken, and max.connections allows 2: raise it";
+        assert!(told.starts_with(words), "{told}");
         // More than there are files for: 8 are half for connections.
-        slots.set(1_000_000);
-        let more: Vec<_> = std::iter::from_fn(|| slots.try_take()).collect();
+        limits.set_connections_max(1_000_000);
+        let more: Vec<_> = std::iter::from_fn(|| limits.slots.try_take()).collect();
         assert_eq!(taken.len() + more.len(), 4);
-        let told = slots.is_full(key);
-        let words = "4 are open, as many as the limit of 8 open files leaves room for: raise";
+        let told = limits.is_full();
+        let words = "4 places for connections are taken, as many as the limit of 8 open files \
+                     leaves room for: raise";
+        assert!(told.starts_with(words), "{told}");
+        // Those above a lowered limit are there still.
+        limits.set_connections_max(1);
+        let told = limits.is_full();
+        let words = "4 places for connections are taken, and max.connections allows 1: raise it";
         assert!(told.starts_with(words), "{told}");
     }
 
     #[tokio::test]
     async fn limits_are_changed_while_connections_are_open() {
-        let limits = Arc::new(Limits::new((2, NO_LIMIT), 10, HashMap::new(), u32::MAX));
-        let listener = Slots::new(100, NO_LIMIT);
+        let limits = Arc::new(Limits::new(2, 10, HashMap::new(), u32::MAX, NO_LIMIT));
+        let listener = Slots::new(100);
         let first = pair(&limits, &listener).await;
         let second = pair(&limits, &listener).await;
         let waiting = |limits: &Arc<Limits>| {
@@ -326,13 +344,13 @@ mod tests {
             async move { tokio::time::timeout(Duration::from_millis(50), slots.take()).await }
         };
         assert!(waiting(&limits).await.is_err());
-        limits.slots.set(1);
+        limits.set_connections_max(1);
         drop(first);
         assert!(
             waiting(&limits).await.is_err(),
             "one is still open, and one may be"
         );
-        limits.slots.set(3);
+        limits.set_connections_max(3);
         let (one, two) = tokio::join!(waiting(&limits), waiting(&limits));
         assert!(one.is_ok() && two.is_ok());
         limits.set_by_ip(0, HashMap::from([(address(2), 1)]));

@@ -14,7 +14,6 @@ use tokio::time::Instant;
 use super::complaints::Complaints;
 use super::connection::{self, Bounds, ClientInfo, Closing, Peer, Service};
 use super::limits::{Limits, Place, Rate, Slot, Slots};
-use super::open_files::OpenFiles;
 use crate::config;
 use crate::types::SecurityProtocol;
 
@@ -88,7 +87,7 @@ pub(crate) async fn bind(
         protocol: endpoint.protocol,
         address: socket.local_addr()?,
         socket,
-        slots: Slots::new(listener.connections_max, OpenFiles(None)),
+        slots: Slots::new(listener.connections_max),
         rate: Arc::new(Rate::new(listener.connection_rate_max)),
         initial: (listener.connections_max, listener.connection_rate_max),
     })
@@ -149,7 +148,7 @@ pub(crate) async fn run<S: Service>(
                         tracing::warn!(
                             "listener {} cannot accept: {error} ({failures} times so far){}",
                             bound.name,
-                            shared.limits.slots.files().help(&error)
+                            shared.limits.files.help(&error)
                         );
                     }
                 }
@@ -177,29 +176,33 @@ async fn accept(
     if not_before > Instant::now() {
         tokio::time::sleep_until(not_before).await;
     }
-    const MAX: &str = "max.connections";
-    let key = || format!("listener.name.{}.{MAX}", bound.name.to_lowercase());
-    let own = place(bound, &bound.slots, key, full).await;
-    let all = place(bound, &limits.slots, || MAX.to_owned(), full).await;
+    let own_is_full = || {
+        let name = bound.name.to_lowercase();
+        bound
+            .slots
+            .is_full(&format!("listener.name.{name}.max.connections"))
+    };
+    let own = place(bound, &bound.slots, own_is_full, full).await;
+    let all = place(bound, &limits.slots, || limits.is_full(), full).await;
     let slots = [all, own];
     let (stream, address) = bound.socket.accept().await?;
     let plain = SocketAddr::new(address.ip().to_canonical(), address.port());
     Ok((stream, plain, slots))
 }
 
-/// A place among `slots`, of which `key` sets how many there are. Whoever connects waits in the
-/// backlog until there is one, and does not learn why: the log tells.
+/// A place among `slots`. Whoever connects waits in the backlog until there is one, and does not
+/// learn why: the log tells what `is_full` says.
 async fn place(
     bound: &Bound,
     slots: &Arc<Slots>,
-    key: impl FnOnce() -> String,
+    is_full: impl FnOnce() -> String,
     full: &mut Notice,
 ) -> Slot {
     if let Some(slot) = slots.try_take() {
         return slot;
     }
     if full.is_due(Instant::now()) {
-        let why = slots.is_full(&key());
+        let why = is_full();
         tracing::warn!("listener {} takes no more connections: {why}", bound.name);
     }
     slots.take().await

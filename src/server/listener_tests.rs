@@ -8,6 +8,7 @@ use tokio::task::JoinHandle;
 
 use super::*;
 use crate::config::SecurityProtocol;
+use crate::server::OpenFiles;
 use crate::server::budget::Budget;
 use crate::server::connection::{Started, Weight};
 
@@ -114,10 +115,11 @@ async fn harness(limits: Limits) -> Harness {
 fn unlimited() -> Limits {
     let max = i32::MAX as u32;
     Limits::new(
-        (max, OpenFiles(None)),
+        max,
         max,
         std::collections::HashMap::new(),
         max,
+        OpenFiles(None),
     )
 }
 
@@ -202,10 +204,11 @@ async fn a_panic_ends_its_own_connection_only() {
 #[tokio::test]
 async fn too_many_of_one_address_are_closed_at_once() {
     let limits = Limits::new(
-        (100, OpenFiles(None)),
+        100,
         1,
         std::collections::HashMap::new(),
         u32::MAX,
+        OpenFiles(None),
     );
     let at = harness(limits).await;
     let mut first = TcpStream::connect(at.address).await.unwrap();
@@ -220,10 +223,11 @@ async fn too_many_of_one_address_are_closed_at_once() {
 async fn above_the_limit_a_peer_waits_until_another_leaves() {
     let max = i32::MAX as u32;
     let limits = Limits::new(
-        (1, OpenFiles(None)),
+        1,
         max,
         std::collections::HashMap::new(),
         max,
+        OpenFiles(None),
     );
     let at = harness(limits).await;
     let mut first = TcpStream::connect(at.address).await.unwrap();

@@ -166,10 +166,11 @@ impl Listening {
     pub fn serve(self, core: Arc<dyn Core>, settings: Arc<Settings>, levels: LogLevels) -> Server {
         let sockets = &self.sockets;
         let limits = Limits::new(
-            (sockets.connections_max, self.files),
+            sockets.connections_max,
             sockets.connections_per_ip_max,
             self.overrides,
             sockets.connection_rate_max,
+            self.files,
         );
         let stats = Arc::new(Stats::default());
         let shared = Arc::new(Shared {
