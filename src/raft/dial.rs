@@ -291,10 +291,9 @@ impl Raft {
                     let count = self.rebuffs;
                     let why = match code {
                         ErrorCode::InconsistentClusterId => {
-                            "its directory is of another cluster, or this node's is: on the one \
-                             that is wrong move the metadata directory away and format it for the \
-                             cluster, or correct the address in controller.quorum.voters or \
-                             controller.quorum.bootstrap.servers"
+                            "it is of another cluster, or this node is: correct its address in the \
+                             configuration, or move the metadata directory of the wrong one away \
+                             and format that node again"
                         }
                         ErrorCode::ClusterAuthorizationFailed => "it does not let this node in",
                         _ => "see its log",
