@@ -6,6 +6,7 @@ use super::checks::Review;
 use super::finding::Severity;
 use super::model::Authorizer;
 use super::values::Values;
+use crate::types::quote;
 
 const CLASS: &str = "authorizer.class.name";
 const SUPER_USERS: &str = "super.users";
@@ -51,6 +52,7 @@ impl Review<'_> {
         }
         let users = super_users(self.values);
         if let Some(user) = users.iter().find(|user| !user.contains(':')) {
+            let user = quote(user);
             let rule = format!("has {user}, which is not of the form type:name");
             self.error(
                 SUPER_USERS,
@@ -59,6 +61,7 @@ impl Review<'_> {
             );
         }
         if let Some(user) = users.iter().find(|user| is_list(user)) {
+            let user = quote(user);
             let rule = format!("has one user, {user}, where commas seem to separate several");
             let fix = "separate users by semicolons; a comma belongs to a name";
             self.warn(SUPER_USERS, &rule, fix);

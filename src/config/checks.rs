@@ -10,8 +10,8 @@ use super::model::{Config, HostPort, Role, SecurityProtocol};
 use super::policies;
 use super::values::Values;
 use super::voters::{self, WILDCARD};
-use crate::types::NodeId;
 use crate::types::policy::{AlterConfigRules, CreateTopicRules};
+use crate::types::{NodeId, quote};
 
 pub(crate) const LISTENERS: &str = "listeners";
 pub(crate) const ADVERTISED: &str = "advertised.listeners";
@@ -85,7 +85,7 @@ impl<'a> Review<'a> {
     pub(crate) fn find(&mut self, severity: Severity, key: &str, rule: &str, fix: &str) {
         self.findings.push(Finding {
             severity,
-            key: key.to_owned(),
+            key: quote(key),
             value: self.values.shown(key),
             rule: rule.to_owned(),
             fix: fix.to_owned(),
@@ -293,7 +293,7 @@ impl<'a> Review<'a> {
             .listeners
             .iter()
             .find(|e| !names.contains(&e.name));
-        if let Some(other) = other.map(|other| other.name.clone()) {
+        if let Some(other) = other.map(|other| quote(&other.name)) {
             self.error(
                 LISTENERS,
                 &format!(
@@ -310,6 +310,7 @@ impl<'a> Review<'a> {
             true => "",
             false => ", names are compared in capitals",
         };
+        let (name, upper) = (quote(name), quote(&upper));
         self.error(
             CONTROLLER_NAMES,
             &format!("has {name}, which is no listener of listeners{case}"),
@@ -366,7 +367,7 @@ impl<'a> Review<'a> {
         if let Some(stray) = clients.iter().find(|name| !self.listens(name)) {
             self.error(
                 ADVERTISED,
-                &format!("has {stray}, which is no listener of listeners"),
+                &format!("has {}, which is no listener of listeners", quote(stray)),
                 "advertise only what listens",
             );
         }
@@ -377,7 +378,7 @@ impl<'a> Review<'a> {
         if let Some(name) = names.iter().find(|name| self.listens(name)) {
             self.error(
                 CONTROLLER_NAMES,
-                &format!("has {name}, which is a listener of this broker"),
+                &format!("has {}, which is a listener of this broker", quote(name)),
                 "take it out of listeners, only controllers listen on it",
             );
         }
@@ -385,7 +386,10 @@ impl<'a> Review<'a> {
         if let Some(name) = names.iter().find(|name| !mapped(name)) {
             self.error(
                 CONTROLLER_NAMES,
-                &format!("has {name}, which listener.security.protocol.map does not have"),
+                &format!(
+                    "has {}, which listener.security.protocol.map does not have",
+                    quote(name)
+                ),
                 "add it to the map",
             );
         }
@@ -466,7 +470,7 @@ impl<'a> Review<'a> {
         // Java compares these as written with the listeners' names in capitals.
         let known = |name: &String| names.contains(name) || self.listens(name);
         if let Some(stray) = early.iter().find(|name| !known(name)) {
-            let rule = format!("has {stray}, which is no listener of listeners");
+            let rule = format!("has {}, which is no listener of listeners", quote(stray));
             self.error(KEY, &rule, "correct or remove it");
         }
     }
@@ -477,7 +481,7 @@ impl<'a> Review<'a> {
             .listeners
             .iter()
             .find(|e| e.protocol != SecurityProtocol::Plaintext)
-            .map(|e| (e.name.clone(), e.protocol.name()));
+            .map(|e| (quote(&e.name), e.protocol.name()));
         if let Some((name, protocol)) = secure {
             self.find(
                 Severity::Unsupported,

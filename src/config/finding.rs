@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::types::quote;
+
 /// What a [`Finding`] means for the start of the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
@@ -20,8 +22,8 @@ pub enum Severity {
 pub struct Finding {
     /// What it means for the start.
     pub severity: Severity,
-    /// The key, as written in the file (with its listener prefix); the file's path where the text
-    /// itself is malformed.
+    /// The key, as written in the file (with its listener prefix) and [`quote`]d; the file's path
+    /// where the text itself is malformed.
     pub key: String,
     /// The value as written, `None` when the key is not set. Secrets are already masked.
     pub value: Option<String>,
@@ -39,11 +41,14 @@ impl Finding {
     }
 }
 
-/// One line: `key=value: rule; fix`.
+/// One line: `key=value: rule; fix`, with the value quoted.
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.value {
-            Some(value) => write!(f, "{}={value}: {}; {}", self.key, self.rule, self.fix),
+            Some(value) => {
+                let value = quote(value);
+                write!(f, "{}={value}: {}; {}", self.key, self.rule, self.fix)
+            }
             None => write!(f, "{}: {}; {}", self.key, self.rule, self.fix),
         }
     }

@@ -7,6 +7,7 @@ use super::model::{Role, SecurityProtocol};
 use super::sense::SHUT;
 use super::topic_defaults;
 use super::voters::is_host;
+use crate::types::quote;
 
 const OVERRIDES: &str = "max.connections.per.ip.overrides";
 
@@ -83,12 +84,32 @@ impl Review<'_> {
                 self.error(key, "must be at least 1", "correct or remove it");
             }
         }
+        self.paths();
         if values.text("metadata.log.dir").is_some_and(str::is_empty) {
             self.error(
                 "metadata.log.dir",
                 "must not be empty",
                 "name a directory or remove it",
             );
+        }
+    }
+
+    /// No system opens a longer path, and every sentence about the directory would have it whole.
+    fn paths(&mut self) {
+        const BYTES_MAX: usize = 4095;
+        let values = self.values;
+        let list = |key| values.list(key).into_iter().flatten().map(String::as_str);
+        let metadata = values.text("metadata.log.dir").into_iter();
+        let own = metadata.map(|path| ("metadata.log.dir", path));
+        let longest = ["log.dirs", "log.dir"]
+            .into_iter()
+            .flat_map(|key| list(key).map(move |path| (key, path)))
+            .chain(own)
+            .max_by_key(|(_, path)| path.len());
+        if let Some((key, path)) = longest.filter(|(_, path)| path.len() > BYTES_MAX) {
+            let bytes = path.len();
+            let rule = format!("has a path of {bytes} bytes, and none has more than {BYTES_MAX}");
+            self.error(key, &rule, "name a directory that exists");
         }
     }
 
@@ -172,7 +193,7 @@ impl Review<'_> {
             let rule = format!(
                 "{} is PLAINTEXT and not on a loopback address, whoever reaches it controls the \
                  cluster",
-                endpoint.name
+                quote(&endpoint.name)
             );
             self.warn(
                 super::checks::LISTENERS,
@@ -225,7 +246,10 @@ impl Review<'_> {
                     continue;
                 }
                 _ if known => "has no effect on a PLAINTEXT listener of kraftd".to_owned(),
-                _ => format!("there is no listener {listener:?}, and names are in small letters"),
+                _ => format!(
+                    "there is no listener \"{}\", and names are in small letters",
+                    quote(listener)
+                ),
             };
             findings.push((Severity::Warning, key.to_owned(), rule, FIX));
         }
@@ -241,13 +265,17 @@ pub(crate) fn overrides(text: &str) -> Result<Vec<(String, u32)>, String> {
         .into_iter()
         .map(|(host, count)| {
             if !is_host(&host) {
-                return Err(format!("has {host:?}, which is no host"));
+                return Err(format!("has \"{}\", which is no host", quote(&host)));
             }
             // Java takes a negative count, which then lets nobody in, as 0 does.
             let limit = count.parse::<i32>().map(|n| u32::try_from(n).unwrap_or(0));
+            let no_count = |host: &str| {
+                let (host, count) = (quote(host), quote(&count));
+                format!("has \"{count}\" for {host}, which is no count")
+            };
             limit
-                .map(|limit| (host.clone(), limit))
-                .map_err(|_| format!("has {count:?} for {host}, which is no count"))
+                .map_err(|_| no_count(&host))
+                .map(|limit| (host, limit))
         })
         .collect()
 }

@@ -8,6 +8,7 @@ use regex::Regex;
 
 use super::model::SecurityProtocol;
 use super::values::Values;
+use crate::types::quote;
 
 static LISTENER: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(r"^(.*)://\[?([0-9a-zA-Z\-%._:]*)\]?:(-?[0-9]+)$")
@@ -50,7 +51,7 @@ pub(crate) fn csv_map(text: &str) -> Result<Vec<(String, String)>, String> {
         .map(|entry| {
             let (key, value) = entry
                 .rsplit_once(':')
-                .ok_or_else(|| format!("has {:?}, which has no colon", entry.trim()))?;
+                .ok_or_else(|| format!("has \"{}\", which has no colon", quote(entry.trim())))?;
             Ok((key.trim().to_owned(), value.trim().to_owned()))
         })
         .collect()
@@ -73,10 +74,14 @@ pub(crate) fn protocol_map(values: &Values) -> Result<ProtocolMap, String> {
         .collect();
     for (name, value) in written {
         let protocol = protocol(&value).ok_or_else(|| {
-            format!("has {value:?}, which is none of PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL")
+            format!(
+                "has \"{}\", which is none of PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL",
+                quote(&value)
+            )
         })?;
         if map.insert(normal(&name)?, protocol).is_some() {
-            return Err(format!("names the listener {} twice", name.to_uppercase()));
+            let name = quote(&name.to_uppercase());
+            return Err(format!("names the listener {name} twice"));
         }
     }
     if values.is_set(KEY) {
@@ -114,15 +119,19 @@ pub(crate) fn endpoints(entries: &[String], map: &ProtocolMap) -> Result<Vec<Wri
 }
 
 fn endpoint(entry: &str, map: &ProtocolMap) -> Result<Written, String> {
+    let malformed = |what: &str| format!("has \"{}\", {what}", quote(entry));
     let groups = LISTENER
         .captures(entry)
-        .ok_or_else(|| format!("has {entry:?}, which is not of the form name://host:port"))?;
+        .ok_or_else(|| malformed("which is not of the form name://host:port"))?;
     let name = normal(&groups[1])?;
     let port = groups[3]
         .parse()
-        .map_err(|_| format!("has {entry:?}, whose port is no number"))?;
+        .map_err(|_| malformed("whose port is no number"))?;
     let protocol = *map.get(&name).ok_or_else(|| {
-        format!("has the listener {name}, which listener.security.protocol.map does not have")
+        format!(
+            "has the listener {}, which listener.security.protocol.map does not have",
+            quote(&name)
+        )
     })?;
     Ok(Written {
         name,
@@ -139,7 +148,7 @@ pub(crate) fn distinct_names(endpoints: &[Written]) -> Result<(), String> {
             .iter()
             .any(|before| before.name == endpoint.name)
         {
-            return Err(format!("has the listener {} twice", endpoint.name));
+            return Err(format!("has the listener {} twice", quote(&endpoint.name)));
         }
     }
     Ok(())

@@ -39,6 +39,7 @@ pub(crate) use limits::overrides as per_ip_overrides;
 pub(crate) use listeners::preferred;
 pub(crate) use sense::shuts_out;
 
+use crate::types::quote;
 use properties::Charset;
 use providers::Environment;
 
@@ -133,12 +134,14 @@ fn set_twice(key: &str, pairs: &pairs::Pairs) -> Finding {
     let entry = pairs.get(key);
     Finding {
         severity: Severity::Warning,
-        key: key.to_owned(),
+        key: quote(key),
         value: entry.and_then(|entry| values::shown(key, &entry.written)),
         rule: "is set more than once, the last value counts".to_owned(),
         fix: "remove the other lines".to_owned(),
     }
 }
 
+#[cfg(test)]
+mod long_tests;
 #[cfg(test)]
 mod tests;

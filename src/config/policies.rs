@@ -9,6 +9,7 @@ use super::{topic_defaults, value};
 use crate::types::config_keys;
 use crate::types::pattern::{can_name_topics, whole};
 use crate::types::policy::{AlterConfigRules, CreateTopicRules, Range};
+use crate::types::quote;
 
 const PARTITIONS_MAX: &str = "kraftd.create.topic.policy.max.partitions";
 const REPLICATION_MIN: &str = "kraftd.create.topic.policy.replication.factor.min";
@@ -60,7 +61,7 @@ impl Reader<'_> {
     fn find(&mut self, severity: Severity, key: &str, rule: &str, fix: &str) {
         self.findings.push(Finding {
             severity,
-            key: key.to_owned(),
+            key: quote(key),
             value: self.texts.get(key).cloned(),
             rule: rule.to_owned(),
             fix: fix.to_owned(),
@@ -75,7 +76,7 @@ impl Reader<'_> {
             .filter(|key| rules.denied_keys.contains(*key))
             .collect();
         for key in both {
-            let rule = format!("has {key}, which {ALLOWED_KEYS} has, too");
+            let rule = format!("has {}, which {ALLOWED_KEYS} has, too", quote(key));
             self.error(DENIED_KEYS, &rule);
         }
         let lists = [
@@ -96,14 +97,15 @@ impl Reader<'_> {
                 Some(false) => {
                     self.error(
                         &name,
-                        &format!("is about {key}, whose values are no numbers"),
+                        &format!("is about {}, whose values are no numbers", quote(key)),
                     );
                 }
                 None => self.unknown(&name, key, &rules.resources),
             }
             let allowed = rules.allowed_keys.as_ref();
             if rules.denied_keys.contains(key) || allowed.is_some_and(|keys| !keys.contains(key)) {
-                let rule = format!("is never asked: the other rules let nobody set {key}");
+                let shown = quote(key);
+                let rule = format!("is never asked: the other rules let nobody set {shown}");
                 self.find(
                     Severity::Warning,
                     &name,
@@ -134,6 +136,7 @@ impl Reader<'_> {
             return;
         }
         if let Some((least, most)) = known.first() {
+            let key = quote(key);
             let rule = format!("has no value that {key} can have, which is from {least} to {most}");
             self.error(name, &rule);
         }
@@ -144,7 +147,8 @@ impl Reader<'_> {
         let types = TYPES.iter().filter(|(_, id)| resources.contains(id));
         let types: Vec<&str> = types.map(|(text, _)| *text).collect();
         let rule = format!(
-            "has {key}, which is no key of {} in Kafka 4.4",
+            "has {}, which is no key of {} in Kafka 4.4",
+            quote(key),
             types.join(" or ")
         );
         let fix = format!("correct it, or name its resource in {RESOURCES}");

@@ -14,7 +14,7 @@ use super::finding::{Finding, Severity};
 use super::pairs::Pairs;
 use super::properties::{self, Charset, FILE_BYTES_MAX};
 use super::values;
-use crate::types::pattern;
+use crate::types::{pattern, quote};
 
 static VARIABLE: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(r"\$\{([^}]*?):(?:([^}]*?):)?([^}]*?)\}")
@@ -54,16 +54,16 @@ pub(crate) fn resolve(pairs: &mut Pairs, environment: Environment<'_>) -> Vec<Fi
                 for variable in left {
                     findings.push(Finding {
                         severity: Severity::Warning,
-                        key: key.clone(),
+                        key: quote(key),
                         value: None,
-                        rule: format!("{variable} has no value, the text stays as it is"),
+                        rule: format!("{} has no value, the text stays as it is", quote(&variable)),
                         fix: "set what it names, or remove it".to_owned(),
                     });
                 }
             }
             Err(rule) => findings.push(Finding {
                 severity: Severity::Error,
-                key: key.clone(),
+                key: quote(key),
                 value: values::shown(key, &entry.written),
                 rule,
                 fix: "correct the variable or what it reads".to_owned(),
@@ -87,8 +87,14 @@ fn configured<'a>(
                 severity: Severity::Warning,
                 key: PROVIDERS.to_owned(),
                 value: Some(names.to_owned()),
-                rule: format!("{name:?} has no class, its variables stay as they are"),
-                fix: format!("set {class_key}, and leave no blanks between names"),
+                rule: format!(
+                    "\"{}\" has no class, its variables stay as they are",
+                    quote(name)
+                ),
+                fix: format!(
+                    "set {}, and leave no blanks between names",
+                    quote(&class_key)
+                ),
             });
             continue;
         };
@@ -97,7 +103,7 @@ fn configured<'a>(
             Err((severity, key, rule, fix)) => findings.push(Finding {
                 severity,
                 value: pairs.get(&key).map(|entry| entry.written.clone()),
-                key,
+                key: quote(&key),
                 rule,
                 fix: fix.to_owned(),
             }),
@@ -157,9 +163,9 @@ fn allowed_paths(text: &str) -> Result<Vec<PathBuf>, String> {
     text.split(',')
         .map(|path| {
             if !Path::new(path).is_absolute() {
-                return Err(format!("{path} is not absolute"));
+                return Err(format!("{} is not absolute", quote(path)));
             }
-            fs::canonicalize(path).map_err(|error| format!("{path}: {error}"))
+            fs::canonicalize(path).map_err(|error| format!("{}: {error}", quote(path)))
         })
         .collect()
 }
@@ -201,8 +207,9 @@ impl Provider<'_> {
         match self {
             Self::Environment { variables, allowed } => {
                 if !path.is_empty() {
+                    let path = quote(path);
                     return Err(format!(
-                        "an environment variable has no path, found {path:?}"
+                        "an environment variable has no path, found \"{path}\""
                     ));
                 }
                 let allowed = allowed.as_ref().is_none_or(|pattern| pattern.is_match(key));
@@ -235,8 +242,13 @@ fn permitted(path: &str, allowed: Option<&[PathBuf]>) -> Option<PathBuf> {
         .then_some(real)
 }
 
+/// A path that a value names, for a sentence.
+fn shown(path: &Path) -> String {
+    quote(&path.display().to_string())
+}
+
 fn from_file(path: &Path, key: &str) -> Result<Option<String>, String> {
-    let failed = |why: String| format!("cannot read properties from {}: {why}", path.display());
+    let failed = |why: String| format!("cannot read properties from {}: {why}", shown(path));
     let bytes = properties::read(path).map_err(failed)?;
     let pairs = properties::parse(&bytes, Charset::Utf8)
         .map_err(|malformed| failed(malformed.to_string()))?;
@@ -256,8 +268,8 @@ fn from_directory(path: &Path, key: &str) -> Result<Option<String>, String> {
         return Ok(None);
     }
     let bytes = properties::read(&file)
-        .map_err(|error| format!("cannot read {}: {error}", file.display()))?;
-    let text = String::from_utf8(bytes).map_err(|_| format!("{} is not UTF-8", file.display()))?;
+        .map_err(|error| format!("cannot read {}: {error}", shown(&file)))?;
+    let text = String::from_utf8(bytes).map_err(|_| format!("{} is not UTF-8", shown(&file)))?;
     Ok(Some(text))
 }
 

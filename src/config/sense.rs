@@ -9,6 +9,7 @@ use super::finding::Severity::{self, Error, Unsupported, Warning};
 use super::keys::{self, Initial};
 use super::listeners::preferred;
 use super::model::{Config, Role};
+use crate::types::quote;
 
 const PER_IP: &str = "max.connections.per.ip";
 const OVERRIDES: &str = "max.connections.per.ip.overrides";
@@ -170,6 +171,7 @@ impl Review<'_> {
                 let rule = format!("has port 0 for the voter {id}, which no peer can connect to");
                 found.push((severity, rule, "name the port of its controller listener"));
             } else if let Some(other) = at.insert(address.to_string().to_lowercase(), id) {
+                let address = quote(&address.to_string());
                 let rule = format!("has {address} for the voters {other} and {id}, one is missing");
                 found.push((Unsupported, rule, "give each voter its own address"));
             }

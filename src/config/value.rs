@@ -2,6 +2,7 @@
 
 use super::keys::{Initial, Key, Kind, Rule};
 use super::voters;
+use crate::types::quote;
 
 /// A parsed value.
 #[derive(Clone, Debug, PartialEq)]
@@ -176,7 +177,10 @@ fn obey_list(empty: bool, of: &[&str], entries: &[String]) -> Result<(), String>
         .iter()
         .find(|entry| !of.is_empty() && !of.contains(&entry.as_str()))
     {
-        Some(entry) => Err(format!("has {entry}, which is none of {}", of.join(", "))),
+        Some(entry) => {
+            let (entry, known) = (quote(entry), of.join(", "));
+            Err(format!("has {entry}, which is none of {known}"))
+        }
         None => Ok(()),
     }
 }

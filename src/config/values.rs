@@ -8,6 +8,7 @@ use super::keys::{self, Extra, Initial, Key, Kind, Use};
 use super::model::Secret;
 use super::pairs::Pairs;
 use super::value::{self, Value};
+use crate::types::quote;
 
 /// What Java prints for a secret.
 const HIDDEN: &str = "[hidden]";
@@ -290,7 +291,7 @@ fn unknown(name: &str, value: Option<String>) -> Option<Finding> {
     };
     Some(Finding {
         severity,
-        key: name.to_owned(),
+        key: quote(name),
         value,
         rule: rule.to_owned(),
         fix: fix.to_owned(),

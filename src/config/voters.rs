@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use regex::Regex;
 
 use super::model::HostPort;
-use crate::types::NodeId;
+use crate::types::{NodeId, quote};
 
 /// The host that no peer can connect to.
 pub(crate) const WILDCARD: &str = "0.0.0.0";
@@ -23,11 +23,12 @@ pub(crate) fn parse(entries: &[String]) -> Result<BTreeMap<NodeId, HostPort>, St
 }
 
 fn voter(entry: &str) -> Result<(NodeId, HostPort), String> {
-    let form = || format!("has {entry:?}, which is not of the form id@host:port");
+    let malformed = |what: &str| format!("has \"{}\", {what}", quote(entry));
+    let form = || malformed("which is not of the form id@host:port");
     let (id, rest) = entry.split_once('@').ok_or_else(form)?;
     let id = id
         .parse::<i32>()
-        .map_err(|_| format!("has {entry:?}, whose id is no 32-bit number"))?;
+        .map_err(|_| malformed("whose id is no 32-bit number"))?;
     let address = host_port(rest).ok_or_else(form)?;
     Ok((NodeId(id), address))
 }
@@ -35,7 +36,11 @@ fn voter(entry: &str) -> Result<(NodeId, HostPort), String> {
 /// `host:port` entries in order.
 pub(crate) fn parse_servers(entries: &[String]) -> Result<Vec<HostPort>, String> {
     let server = |entry: &String| {
-        host_port(entry).ok_or_else(|| format!("has {entry:?}, which is not of the form host:port"))
+        let malformed = || {
+            let entry = quote(entry);
+            format!("has \"{entry}\", which is not of the form host:port")
+        };
+        host_port(entry).ok_or_else(malformed)
     };
     entries.iter().map(server).collect()
 }

@@ -17,7 +17,7 @@ use crate::config;
 use crate::controller::Settings;
 use crate::controller::configs::{NOBODY_CONNECTS, min_isr_below_one, number, unusable};
 use crate::image::{ConfigMap, ConfigResource, Image};
-use crate::types::{NodeId, OneLine};
+use crate::types::{NodeId, OneLine, quote};
 
 /// How often the published metadata is looked at.
 const PERIOD: Duration = Duration::from_secs(1);
@@ -27,8 +27,6 @@ const PER_IP: &str = "max.connections.per.ip";
 const OVERRIDES: &str = "max.connections.per.ip.overrides";
 /// So many sentences about bad values come at once; the others are counted.
 const TOLD_MAX: usize = 20;
-/// So much is shown of a value.
-const SHOWN_CHARS: usize = 100;
 
 /// The limits of all listeners, and what the file says about them.
 pub(super) struct Followed {
@@ -147,20 +145,20 @@ fn complaints(image: &Image, settings: &Settings, values: &Values) -> Vec<String
         false => format!("node {}", settings.node_id),
     };
     let sentence = |key: &str, value: &str, all: bool, why: &str, counts: Option<&str>| {
-        let counts = counts.map_or_else(|| "nothing".to_owned(), |it| cut(it).to_string());
+        let counts = counts.map_or_else(|| "nothing".to_owned(), quote);
         format!(
             "{key}={} of {} is stored and has no effect: {}; {counts} counts in its place; set \
              another value, or delete it with kafka-configs",
-            cut(value),
+            quote(value),
             of(all),
-            cut(why),
+            quote(why),
         )
     };
     let unusable = unusable(image, settings).map(|it| {
         // It may be that of the file whatever is set: see `values`.
         let by_ip = (it.key == PER_IP).then(|| values.per_ip_max.to_string());
         let counts = by_ip.or(it.counts);
-        let key = cut(&it.key);
+        let key = quote(&it.key);
         sentence(&key, &it.value, it.of_all, &it.why, counts.as_deref())
     });
     let mut all: Vec<String> = unusable.collect();
@@ -168,7 +166,7 @@ fn complaints(image: &Image, settings: &Settings, values: &Values) -> Vec<String
         format!(
             "min.insync.replicas={} of {} counts as none: a partition may lose the last replica \
              that has everything and go on without; set it to 1 or more with kafka-configs",
-            cut(value),
+            quote(value),
             of(of_all),
         )
     }));
@@ -220,23 +218,13 @@ fn of_no_listener(image: &Image, node: NodeId, prefixes: &[&str]) -> Vec<String>
                 "{}={} of node {node} is stored and has no effect: this node has no listener '{}', \
                  and names are in small letters; set it for one of its listeners, or delete it \
                  with kafka-configs",
-                cut(key),
-                cut(value),
-                cut(listener),
+                quote(key),
+                quote(value),
+                quote(listener),
             )
         })
     };
     set.filter_map(sentence).collect()
-}
-
-/// On one line, and not longer than a line.
-fn cut(text: &str) -> String {
-    let mut shown = OneLine(text).to_string();
-    if let Some((at, _)) = shown.char_indices().nth(SHOWN_CHARS) {
-        shown.truncate(at);
-        shown.push_str("...");
-    }
-    shown
 }
 
 /// The configurations that were looked at last, and what was said of them.

@@ -15,6 +15,7 @@ use tokio::time::{Instant, timeout_at};
 use super::core::Request;
 use crate::controller;
 use crate::controller::quotas::{AlterClientQuotas, IP};
+use crate::types::quote;
 
 /// For all names of one request.
 const LOOKUP_TIME_MAX: Duration = Duration::from_secs(10);
@@ -180,8 +181,9 @@ where
         match answer {
             Ok(found) => limits.extend(found.into_iter().map(|ip| (ip, *max))),
             Err(error) => tracing::warn!(
-                "max.connections.per.ip.overrides: the limit of {host} has no effect ({error}): \
-                 correct the name or write an address"
+                "max.connections.per.ip.overrides: the limit of {} has no effect ({error}): \
+                 correct the name or write an address",
+                quote(host)
             ),
         }
     }

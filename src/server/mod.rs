@@ -60,6 +60,7 @@ use self::limits::Limits;
 use self::listener::{Bound, Shared};
 use crate::config;
 use crate::controller::Settings;
+use crate::types::quote;
 
 pub use self::listener::Stats;
 pub use self::log_levels::LogLevels;
@@ -111,6 +112,7 @@ impl std::fmt::Display for BindError {
             }
             _ => "correct host and port of this listener in listeners",
         };
+        let (listener, address) = (quote(listener), quote(address));
         write!(
             f,
             "listener {listener} cannot be opened on {address} ({error}); {help}"

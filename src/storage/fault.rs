@@ -5,8 +5,6 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::types::OneLine;
-
 /// What sort of trouble it is. Tests and exit codes look at this, people read the sentence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FaultKind {
@@ -70,14 +68,6 @@ impl StorageFault {
         };
         Self::new(kind, path, sentence).helped_by(format!("{cure}."))
     }
-}
-
-/// What a file says, for a sentence: on one line, and no more of it than tells what it is.
-pub(crate) fn quote(text: &str) -> String {
-    const CHARS_MAX: usize = 60;
-    let shown: String = text.chars().take(CHARS_MAX).collect();
-    let rest = if shown.len() < text.len() { "..." } else { "" };
-    format!("{}{rest}", OneLine(&shown))
 }
 
 /// What an operator does about a refusal of the operating system.

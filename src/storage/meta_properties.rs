@@ -9,9 +9,9 @@ use std::path::Path;
 use java_properties::{PropertiesIter, PropertiesWriter};
 
 use super::atomic;
-use super::fault::{FaultKind, Result, StorageFault, quote};
+use super::fault::{FaultKind, Result, StorageFault};
 use crate::types::ids::{base64url, parse_base64url};
-use crate::types::{NodeId, Uuid};
+use crate::types::{NodeId, Uuid, quote};
 
 /// Its name in every log directory.
 pub const META_PROPERTIES_FILE: &str = "meta.properties";

@@ -3,8 +3,9 @@
 use std::path::Path;
 
 use super::atomic;
-use super::fault::{FaultKind, Result, StorageFault, quote};
+use super::fault::{FaultKind, Result, StorageFault};
 use crate::types::ids::{METADATA_TOPIC_ID, base64url, parse_base64url};
+use crate::types::quote;
 
 /// Its name in the partition's directory.
 pub(crate) const PARTITION_METADATA_FILE: &str = "partition.metadata";

@@ -20,7 +20,7 @@ pub mod topic_name;
 pub use error_code::{ApiError, ErrorCode};
 pub use features::MetadataVersion;
 pub use ids::{BrokerEpoch, Epoch, NodeId, Offset, OffsetAndEpoch, PartitionId, ReplicaKey};
-pub use one_line::OneLine;
+pub use one_line::{OneLine, quote};
 pub use principal::Principal;
 pub use rng::SplitMix;
 pub use scram::ScramMechanism;

@@ -1,4 +1,4 @@
-//! Text from outside in a line of a log.
+//! Text from outside in a line of a log, and in a sentence.
 
 use std::fmt::{self, Write as _};
 
@@ -34,9 +34,34 @@ fn is_escaped(letter: char) -> bool {
         )
 }
 
+/// The most characters of a [`quote`], without its dots: whole keys and short lists.
+const QUOTED_CHARS_MAX: usize = 100;
+
+/// A text from outside for a sentence, bare: on one line as [`OneLine`] has it, and no more of it
+/// than tells what it is. After 100 characters, escapes included, dots stand for the rest.
+#[must_use]
+pub fn quote(text: &str) -> String {
+    let beginning = text.char_indices().nth(QUOTED_CHARS_MAX + 1);
+    let mut shown = OneLine(&text[..beginning.map_or(text.len(), |(at, _)| at)]).to_string();
+    if let Some((at, _)) = shown.char_indices().nth(QUOTED_CHARS_MAX) {
+        shown.truncate(at);
+        shown.push_str("...");
+    }
+    shown
+}
+
 #[cfg(test)]
 mod tests {
-    use super::OneLine;
+    use super::{OneLine, quote};
+
+    #[test]
+    fn a_quote_is_on_one_line_and_ends_after_100_characters() {
+        let line = |text: &str, count: usize| text.repeat(count);
+        assert_eq!(quote("a\nb"), "a\\nb");
+        assert_eq!(quote(&line("日", 100)), line("日", 100));
+        assert_eq!(quote(&line("日", 101)), line("日", 100) + "...");
+        assert_eq!(quote(&line("\0", 1 << 20)), line("\\u{0}", 20) + "...");
+    }
 
     #[test]
     fn what_would_end_or_forge_a_line_is_escaped_and_all_else_stands() {

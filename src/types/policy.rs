@@ -52,7 +52,7 @@ impl Range {
             "" => Ok(None),
             text => number(text)
                 .map(Some)
-                .ok_or_else(|| format!("has {text}, which is no number")),
+                .ok_or_else(|| format!("has {}, which is no number", super::quote(text))),
         };
         let (min, max) = (number(min)?, number(max)?);
         if min.is_none() && max.is_none() {

@@ -7,7 +7,7 @@ use super::{Finding, Place, Report, Severity};
 use crate::raft::QuorumState;
 use crate::storage::commit_file::{self, COMMIT_FILE, CommitMark, Found};
 use crate::storage::epoch_checkpoint::EPOCH_CHECKPOINT_FILE;
-use crate::storage::fault::{FaultKind, Result, StorageFault, quote};
+use crate::storage::fault::{FaultKind, Result, StorageFault};
 use crate::storage::listing::numbered;
 use crate::storage::meta_properties::{META_PROPERTIES_FILE, MetaProperties};
 use crate::storage::partition_metadata::{self, PARTITION_METADATA_FILE};
@@ -17,7 +17,7 @@ use crate::storage::recovery::segments::RESTORE;
 use crate::storage::takeover;
 use crate::storage::{atomic, presence};
 use crate::types::ids::{base64url, is_reserved, parse_base64url};
-use crate::types::{Epoch, Offset};
+use crate::types::{Epoch, Offset, quote};
 
 pub(super) fn not_a_directory(path: &Path) -> StorageFault {
     let sentence = format!(
