@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::image::Image;
-use crate::types::{BrokerEpoch, Instant, NodeId};
+use crate::types::{BrokerEpoch, Instant, NodeId, Offset};
 
 /// What one broker told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -109,6 +109,19 @@ impl Heartbeats {
         match told {
             Some(told) => drop(self.told.insert(id, told)),
             None => self.remove(id),
+        }
+    }
+
+    /// What was to be written from `next` on is not: brokers that are not fenced have a session,
+    /// and nobody waits for an offset that does not come.
+    pub(super) fn left_undone(&mut self, image: &Image, now: Instant, next: Offset) {
+        let unfenced = image.brokers().iter().filter(|(_, broker)| !broker.fenced);
+        for (id, broker) in unfenced {
+            self.contacts.entry((*id, broker.epoch)).or_insert(now);
+        }
+        let ends = self.told.values_mut().map(|told| &mut told.shutdown_offset);
+        for end in ends.flatten().filter(|end| **end >= next.0) {
+            *end = i64::MAX;
         }
     }
 

@@ -56,6 +56,14 @@ pub fn run(view: &View<'_>, soft: &mut Soft) -> Vec<VersionedRecord> {
     handover::step(view, soft)
 }
 
+/// What [`run`] gave last cannot be written, and this controller goes on without it. Brokers are as
+/// they were: one that was to be fenced gets another session, behind which it is tried again, and
+/// one that leaves is helped on with its next heartbeat.
+pub fn left_undone(view: &View<'_>, soft: &mut Soft) {
+    let (now, next) = (view.now.instant, view.next_offset);
+    soft.brokers.left_undone(view.image, now, next);
+}
+
 /// When the next NoOp record is due; never, if they are turned off.
 #[must_use]
 pub fn noop_due(settings: &Settings, now: Instant) -> Instant {

@@ -64,6 +64,7 @@ impl Node {
             self.gathered = None;
             self.forks.clear();
             self.working = self.committed.clone();
+            self.undone = None;
         }
         self.leading = Leading::No;
         self.refuse_readings(effects);
@@ -262,6 +263,10 @@ impl Node {
     /// Writes what nobody asked for. If that cannot be, leadership ends: the soft state has moved
     /// on as if it were written, with deadlines set and tasks taken out, and whoever leads next
     /// begins with one that comes from the image alone. What others decided stays.
+    ///
+    /// The rules are the same on every voter: where the last leadership of this node ended so, too,
+    /// the next one would as well, and the cluster would have no controller for long. So this one
+    /// goes on without that work; periodic rules come back to it in their time.
     pub(super) fn write_own(
         &mut self,
         now: Now,
@@ -275,11 +280,36 @@ impl Node {
             }
             Err(error) if !self.halted => {
                 let text = error.message.unwrap_or_else(|| error.code.to_string());
+                if self.leave_undone(now, &text) {
+                    return;
+                }
                 tracing::error!("periodic work cannot be written, so leadership ends: {text}");
                 self.drive(now, Input::Resign, effects);
+                // Behind the end of this leadership, which forgets the one before.
+                self.undone = Some(0);
             }
             Err(_) => {}
         }
+    }
+
+    /// Goes on without work that cannot be written, if giving leadership up for it did not help
+    /// before. False if that was not tried.
+    fn leave_undone(&mut self, now: Now, text: &str) -> bool {
+        let Some(count) = &mut self.undone else {
+            return false;
+        };
+        *count += 1;
+        let count = *count;
+        // It may come back for as long as this node leads.
+        if count.is_power_of_two() {
+            tracing::error!(
+                count,
+                "periodic work cannot be written here nor by the leaders before, and is left \
+                 undone; report this as a fault of kraftd: {text}"
+            );
+        }
+        self.with_soft(now, controller::periodic::left_undone);
+        true
     }
 
     /// One step of a request that has work left.

@@ -13,7 +13,8 @@
 //! * A node that does not lead registers itself with the one that does, as Java's controllers do.
 //! * Losing leadership drops forks and soft state and fails every held reply with NOT_CONTROLLER.
 //! * A decision that makes no sense is refused to whoever asked for it; if nobody did, leadership
-//!   ends.
+//!   ends. If that ended this node's leadership before, too, nobody else got further: the work is
+//!   left undone.
 //! * A record that is committed and makes no sense stops the process: a restart is safe, a wrong
 //!   image is not.
 
@@ -90,6 +91,9 @@ pub struct Node {
     /// What each write under way carries, with the log end that it makes durable.
     writes: BTreeMap<Token, (Option<Offset>, Token, Vec<Output>)>,
     readings: BTreeMap<Token, Reading>,
+    /// Set if this node's last time as the active controller ended because periodic work could not
+    /// be written: how often such work was left undone since.
+    undone: Option<u64>,
     stopping: bool,
     halted: bool,
 }
@@ -141,6 +145,7 @@ impl Node {
             next_token: 0,
             writes: BTreeMap::new(),
             readings: BTreeMap::new(),
+            undone: None,
             stopping: false,
             halted: false,
         }

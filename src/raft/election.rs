@@ -243,7 +243,9 @@ impl Raft {
                 self.transition(turn, to, "nobody followed the resigned leader");
             }
             Role::Leader(role) if role.contact.is_lost(now) => {
-                self.transition(turn, Move::Resigned, "too few voters were heard in time");
+                let preferred = self.successors();
+                let to = Move::Resigned { preferred };
+                self.transition(turn, to, "too few voters were heard in time");
             }
             Role::Leader(_) => self.leader_timers(turn),
             Role::Unattached(_)

@@ -71,7 +71,7 @@ pub enum Input {
     /// The state machine agreed to finalize this kraft.version (KIP-853); see
     /// [`super::Raft::check_kraft_version`].
     UpgradeKraftVersion(u16),
-    /// The state machine cannot go on leading: somebody else should.
+    /// The state machine cannot go on leading: somebody else should, after a pause.
     Resign,
     /// Give leadership up and let go of the quorum: the process is about to stop.
     Shutdown,

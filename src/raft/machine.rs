@@ -252,7 +252,7 @@ impl Raft {
             Some(Input::Answered { call, outcome }) => self.answered(call, outcome, &mut turn),
             Some(Input::PeerLost { peer }) => self.peer_lost(peer, &mut turn),
             Some(Input::UpgradeKraftVersion(level)) => self.upgrade_kraft_version(level, &mut turn),
-            Some(Input::Resign) => self.resign(&mut turn),
+            Some(Input::Resign) => self.resign_to_nobody(&mut turn),
             Some(Input::WakeUp) => self.timers(&mut turn),
             Some(Input::Shutdown) => self.shutdown(&mut turn),
         }

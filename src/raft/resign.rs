@@ -23,10 +23,23 @@ pub(super) struct Stop {
 }
 
 impl Raft {
-    /// Somebody else should lead: too few voters are heard, or the state machine cannot go on.
+    /// The leader is no voter any more: one of those should lead.
     pub(super) fn resign(&mut self, turn: &mut Turn) {
         if let Role::Leader(_) = &self.role {
-            self.transition(turn, Move::Resigned, "it gives leadership up");
+            let preferred = self.successors();
+            let to = Move::Resigned { preferred };
+            self.transition(turn, to, "it gives leadership up");
+        }
+    }
+
+    /// The state machine cannot go on as a leader. Nobody is named to try at once: what it could
+    /// not do may fail on the next one too, and elections must not follow each other as fast as
+    /// messages go.
+    pub(super) fn resign_to_nobody(&mut self, turn: &mut Turn) {
+        if let Role::Leader(_) = &self.role {
+            let preferred = Vec::new();
+            let to = Move::Resigned { preferred };
+            self.transition(turn, to, "its state machine cannot go on");
         }
     }
 
@@ -44,7 +57,8 @@ impl Raft {
             told: false,
         });
         if led {
-            self.transition(turn, Move::Resigned, "shutdown");
+            let preferred = self.successors();
+            self.transition(turn, Move::Resigned { preferred }, "shutdown");
         }
     }
 

@@ -107,7 +107,7 @@ pub(super) struct Leader {
 #[derive(Clone, Debug)]
 pub(super) struct Resigned {
     pub(super) deadline: Instant,
-    /// Who should lead next, most caught up first.
+    /// Who should lead next, most caught up first; empty if all should wait before they try.
     pub(super) preferred: Vec<ReplicaKey>,
     /// Who knows of it.
     pub(super) told: Vec<NodeId>,

@@ -40,7 +40,10 @@ pub(super) enum Move {
     Leader {
         granted: Vec<NodeId>,
     },
-    Resigned,
+    /// Gives leadership up; who should lead next.
+    Resigned {
+        preferred: Vec<ReplicaKey>,
+    },
 }
 
 impl Raft {
@@ -159,10 +162,10 @@ impl Raft {
                     Role::Leader(Box::new(self.new_leader(granted, now))),
                 )
             }
-            Move::Resigned => {
+            Move::Resigned { preferred } => {
                 let deadline = self.election_deadline(now);
                 let role = Resigned {
-                    preferred: self.successors(),
+                    preferred,
                     told: Vec::new(),
                     unreachable: Vec::new(),
                     deadline: self.resigned_deadline(deadline, now),

@@ -93,6 +93,50 @@ fn a_large_broker_is_fenced_in_slices_and_its_registration_changes_last() {
     assert!(world.steps().is_empty());
 }
 
+/// A controller that goes on although its work could not be written comes back to it.
+#[test]
+fn a_silent_broker_whose_fencing_was_left_undone_is_fenced_a_session_later() {
+    let mut world = World::with_brokers(&[1, 2, 3]);
+    world.beats(&[1, 2, 3]);
+    world.silence_1();
+    let mut steps = std::iter::repeat_with(|| world.rule(periodic::run)).take(10);
+    let lost = steps
+        .find(|records| !records.is_empty())
+        .expect("it is due");
+    assert_eq!(short(&lost[0]), "change v0 of 1, fenced");
+    world.rule(periodic::left_undone);
+    world.silence_1();
+    assert!(!world.is_fenced(1));
+    assert_eq!(world.steps(), [1]);
+    assert!(world.is_fenced(1) && !world.is_fenced(2));
+}
+
+#[test]
+fn a_broker_does_not_wait_for_the_end_of_a_handover_that_was_left_undone() {
+    let mut world = large();
+    let leaving = |world: &mut World| world.beat(1, |it| it.want_shut_down = true).unwrap();
+    leaving(&mut world);
+    let mut steps = 0;
+    loop {
+        let records = world.rule(periodic::run);
+        if world.soft.brokers.shutdown_offset(NodeId(1)) != Some(i64::MAX) {
+            assert!(!records.is_empty(), "the last step is the one that is lost");
+            break;
+        }
+        for record in &records {
+            world.replay(record);
+        }
+        steps += 1;
+        assert!(steps < 100, "it has no last step");
+    }
+    world.rule(periodic::left_undone);
+    for _ in 0..3 * TOPICS {
+        leaving(&mut world);
+        world.steps();
+    }
+    assert_eq!(world.led_by(1), 0);
+}
+
 #[test]
 fn slices_end_where_one_step_would() {
     let mut at_once = large();

@@ -11,6 +11,15 @@ impl Bench {
         self.node.write_own(now, records, &mut effects);
         self.take(effects);
     }
+
+    /// Leadership ends, and not for work that could not be written.
+    fn step_down(&mut self) {
+        let now = self.now();
+        let mut effects = Vec::new();
+        self.node.drive(now, Input::Resign, &mut effects);
+        self.take(effects);
+        assert_eq!(self.node.raft().role_name(), "resigned");
+    }
 }
 
 #[test]
@@ -37,6 +46,36 @@ fn periodic_work_that_makes_no_sense_ends_leadership_and_nothing_that_others_dec
     // It leads as any other: the session of the broker ends in time.
     bench.pass(6_000);
     assert!(bench.published.image.broker(NodeId(2)).unwrap().fenced);
+}
+
+/// The rules are the same on every voter: none of them would get further.
+#[test]
+fn work_that_makes_no_sense_again_is_left_undone_and_ends_no_second_leadership() {
+    let (mut bench, epoch) = Bench::with_broker();
+    let senseless = || vec![topic_record(false)];
+    bench.does_unasked(senseless());
+    bench.pass(5_000);
+    let (term, end) = (bench.published.epoch, bench.node.next_offset());
+    for _ in 0..3 {
+        bench.does_unasked(senseless());
+        bench.settle();
+    }
+    assert!(bench.published.active && bench.published.epoch == term);
+    assert_eq!(bench.node.next_offset(), end);
+    // All else goes on: requests, and what time brings.
+    let ticket = bench.heartbeat(2, epoch, epoch, false);
+    bench.settle();
+    assert!(bench.reply(ticket).is_ok());
+    bench.pass(10_000);
+    assert!(bench.published.image.broker(NodeId(2)).unwrap().fenced);
+    assert!(bench.published.image == bench.replayed());
+
+    // A leadership that ended otherwise tells nothing of the next one.
+    bench.step_down();
+    bench.pass(5_000);
+    assert!(bench.published.active && bench.published.epoch > term);
+    bench.does_unasked(senseless());
+    assert_eq!(bench.node.raft().role_name(), "resigned");
 }
 
 #[test]

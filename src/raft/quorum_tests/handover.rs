@@ -49,6 +49,25 @@ fn a_successor_that_is_too_early_asks_again() {
     }
 }
 
+/// What the state machine of one cannot do, those of the others may not be able to do either.
+#[test]
+fn leaders_that_give_up_do_not_follow_each_other_as_fast_as_messages_go() {
+    let (mut quorum, _) = Quorum::settle(&[1, 2, 3]);
+    for _ in 0..4 {
+        let (leader, epoch) = quorum.active().expect("settled");
+        quorum.drive(leader, Input::Resign);
+        let took = quorum.until(5_000, |it| {
+            it.active().is_some_and(|(_, later)| later > epoch)
+        });
+        assert!(
+            (1_000..5_000).contains(&took),
+            "{took} ms: {}",
+            quorum.show()
+        );
+        quorum.until(2_000, |it| it.settled().is_some());
+    }
+}
+
 /// An answer and the leader's last word come on two connections, in any order.
 #[test]
 fn an_answer_from_before_the_last_word_does_not_hold_the_successor_up() {
