@@ -5,7 +5,7 @@
 //! and asks whoever can be asked, so a lost answer, a failure or a change of the voters needs no
 //! case of its own.
 
-use crate::types::{CallId, ErrorCode, Instant, NodeId};
+use crate::types::{CallId, Epoch, ErrorCode, Instant, NodeId};
 
 use super::calls::{Call, Kind};
 use super::haste::Doubt;
@@ -338,8 +338,8 @@ impl Raft {
     /// Takes over what another node says about the leader, if it is news.
     fn adopt(&mut self, hint: &LeaderHint, turn: &mut Turn) {
         let newer = hint.epoch > self.epoch;
-        // The last epoch that can be named is never adopted: no election could follow it.
-        if hint.epoch < self.epoch || hint.epoch == hint.epoch.next() {
+        // Whom this node asked itself may be far ahead of it, but not where no election follows.
+        if hint.epoch < self.epoch || hint.epoch >= Epoch::END {
             return;
         }
         let own = self.config.node.id;

@@ -354,13 +354,12 @@ impl Raft {
         }
     }
 
-    /// Epochs never go back. The last one that can be named is refused too: no election could
-    /// follow it.
+    /// Epochs never go back, nor do they leap to where no election could follow.
     fn check_epoch_and_id(&self, epoch: Epoch, id: NodeId) -> Result<(), RaftError> {
         if epoch < self.epoch {
             return Err(RaftError::Partition(ErrorCode::FencedLeaderEpoch));
         }
-        if id < NodeId(0) || epoch == epoch.next() {
+        if id < NodeId(0) || !self.epoch.believes(epoch) {
             return Err(RaftError::Partition(ErrorCode::InvalidRequest));
         }
         Ok(())

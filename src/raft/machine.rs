@@ -148,6 +148,10 @@ impl Raft {
             stop: None,
             laws: Laws::default(),
         };
+        let mut disk = raft.durable.clone().unwrap_or_default();
+        disk.epoch = disk.epoch.max(Epoch(0));
+        // Whether it may lead depends on where it begins, and the role on whether it may lead.
+        raft.epoch = disk.epoch.max(raft.log.last_epoch());
         let election = raft.election_deadline(now);
         let start = Start {
             resigned: raft.resigned_deadline(election, now),
@@ -158,8 +162,6 @@ impl Raft {
             election,
             fetch: raft.fetch_deadline(now),
         };
-        let mut disk = raft.durable.clone().unwrap_or_default();
-        disk.epoch = disk.epoch.max(Epoch(0));
         (raft.epoch, raft.role) = start.role(disk);
         raft
     }
@@ -367,7 +369,7 @@ impl Raft {
     pub(super) fn eligible(&self) -> bool {
         self.intact
             && !self.is_stopping()
-            && self.epoch < self.epoch.next()
+            && self.epoch.has_next()
             && (self.voters.find(self.config.node).is_some() || self.is_still_needed())
     }
 

@@ -232,6 +232,8 @@ fn a_forged_leader_cannot_stop_the_process_nor_change_its_mind() {
         (1, 7, ErrorCode::InvalidRequest),
         (-1, 2, ErrorCode::InvalidRequest),
         (9, i32::MAX, ErrorCode::InvalidRequest),
+        (9, i32::MAX - 1, ErrorCode::InvalidRequest),
+        (9, Epoch::FAR.0 + 1, ErrorCode::InvalidRequest),
         (9, 0, ErrorCode::FencedLeaderEpoch),
         (9, i32::MIN, ErrorCode::FencedLeaderEpoch),
     ] {
@@ -259,6 +261,91 @@ fn a_forged_leader_cannot_stop_the_process_nor_change_its_mind() {
     assert_eq!(rig.now, 2_000);
     rig.drive(Input::WakeUp);
     assert_eq!(rig.raft.active_epoch(), Some(Epoch(4)));
+}
+
+/// A vote asked at the end of the epochs let the node lead in the last one, which its next start
+/// refused to read.
+#[test]
+fn the_greatest_epoch_that_is_believed_leaves_room_for_elections_and_restarts() {
+    let mut rig = Rig::leader();
+    rig.drive(request(1, vote(7, Epoch::FAR.0 + 1)));
+    assert_eq!(rig.raft.active_epoch(), Some(Epoch(1)));
+    rig.drive(request(2, vote(7, Epoch::FAR.0)));
+    rig.now = rig.raft.next_wakeup().0;
+    rig.drive(Input::WakeUp);
+    let led = Epoch::FAR.next();
+    assert_eq!(rig.raft.active_epoch(), Some(led));
+    // Others who went as far are believed from here on, and no further than a step.
+    rig.drive(request(3, vote(7, Epoch::END.0 - 1)));
+    assert_eq!(rig.raft.active_epoch(), Some(led));
+    rig.drive(request(4, vote(7, led.0 + 3)));
+    assert_eq!(rig.raft.role_name(), "unattached-voted");
+
+    let quorum_state = Some(QuorumState {
+        epoch: led,
+        leader: Some(NodeId(1)),
+        ..QuorumState::default()
+    });
+    let boot = Boot {
+        quorum_state,
+        ..Boot::default()
+    };
+    let mut rig = Rig::new(&[1], boot);
+    rig.drive(Input::WakeUp);
+    assert_eq!(rig.raft.active_epoch(), Some(led.next()));
+}
+
+/// Whether it may lead was asked before it knew its epoch: a lone voter without its quorum-state
+/// led once more in the last epoch, which its log had a leader change of.
+#[test]
+fn nobody_leads_again_in_the_last_epoch_that_there_is() {
+    let last = Epoch(Epoch::END.0 - 1);
+    for epoch in [last, Epoch::END, Epoch(i32::MAX)] {
+        for leader in [None, Some(NodeId(1))] {
+            let lost = Boot {
+                log_end: Offset(9),
+                epochs: vec![(epoch, Offset(0))],
+                ..Boot::default()
+            };
+            let kept = Boot {
+                quorum_state: Some(QuorumState {
+                    epoch,
+                    leader,
+                    voted: Some(key(1)),
+                    ..QuorumState::default()
+                }),
+                ..Boot::default()
+            };
+            for boot in [lost, kept] {
+                let mut rig = Rig::new(&[1], boot);
+                for _ in 0..9 {
+                    rig.drive(Input::WakeUp);
+                    rig.now += 10_000;
+                    assert_eq!(rig.raft.active_epoch(), None);
+                }
+                assert_eq!(rig.raft.next_wakeup(), Instant::NEVER);
+            }
+        }
+    }
+    let before = QuorumState {
+        epoch: Epoch(last.0 - 1),
+        leader: Some(NodeId(1)),
+        ..QuorumState::default()
+    };
+    let boot = Boot {
+        quorum_state: Some(before),
+        ..Boot::default()
+    };
+    let mut rig = Rig::new(&[1], boot);
+    rig.drive(Input::WakeUp);
+    assert_eq!(rig.raft.active_epoch(), Some(last));
+    // It gives up what nobody can take over, and stays alone.
+    rig.drive(Input::Resign);
+    for _ in 0..9 {
+        rig.now += 10_000;
+        rig.drive(Input::WakeUp);
+    }
+    assert_eq!(rig.raft.active_epoch(), None);
 }
 
 #[test]

@@ -49,6 +49,9 @@ pub(super) enum Move {
 impl Raft {
     /// The one place where roles change.
     pub(super) fn transition(&mut self, turn: &mut Turn, to: Move, why: &'static str) {
+        if matches!(to, Move::Candidate) && !self.epoch.has_next() {
+            return;
+        }
         let (from, from_epoch) = (self.role.name(), self.epoch);
         let tried = self.hasty_tries() > 0;
         let (epoch, next) = self.next_role(turn.now.instant, to);
@@ -262,9 +265,11 @@ impl Raft {
     }
 
     /// When a node that leads no more looks for the next leader: as an election, or, if it is no
-    /// voter any more, in time to hear of the next one that nobody tells it.
+    /// voter any more, in time to hear of the next one that nobody tells it. Where no epoch
+    /// follows there is nothing to look for.
     pub(super) fn resigned_deadline(&self, election: Instant, now: Instant) -> Instant {
         match election {
+            _ if !self.epoch.has_next() => Instant::NEVER,
             Instant::NEVER if !self.is_stopping() => {
                 now.plus_ms(2 * self.config.election_timeout_ms)
             }

@@ -55,7 +55,7 @@ fn decode(path: &Path, fields: &Map<String, Value>, version: i64) -> Result<Quor
     if epoch < 0 {
         return Err(damaged(path, "leaderEpoch is negative"));
     }
-    if epoch == i32::MAX {
+    if Epoch(epoch) >= Epoch::END {
         let what = format!("leaderEpoch is {epoch}, behind which no election can come");
         return Err(damaged(path, &what));
     }

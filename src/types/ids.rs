@@ -45,6 +45,32 @@ impl NodeId {
 }
 
 impl Epoch {
+    /// No election leads into an epoch from here on, no peer is believed that names one, and no
+    /// file that has one is started with: there would be no room for the elections behind it.
+    pub const END: Self = Self(i32::MAX - 1);
+
+    /// The greatest epoch that a request of any peer may name, however far it is from what is
+    /// known. The elections behind it are more than a quorum holds in years.
+    pub const FAR: Self = Self(Self::END.0 - (1 << 24));
+
+    /// How many epochs beyond its own a node goes with a peer's request when it is past
+    /// [`Self::FAR`]: elections go on there, but nobody leaps to the end.
+    const STEP: i32 = 256;
+
+    /// Whether an election can follow this epoch.
+    #[must_use]
+    pub const fn has_next(self) -> bool {
+        self.next().0 < Self::END.0
+    }
+
+    /// Whether a node in this epoch goes with a peer that asks it for something in `claimed`. Any
+    /// peer can ask, so that the claim alone must not use up the epochs.
+    #[must_use]
+    pub const fn believes(self, claimed: Self) -> bool {
+        let near = claimed.0 <= self.0.saturating_add(Self::STEP);
+        claimed.0 <= Self::FAR.0 || (near && claimed.0 < Self::END.0)
+    }
+
     /// The epoch after this one. Saturates, so that a peer's `i32::MAX` cannot overflow it.
     #[must_use]
     pub const fn next(self) -> Self {

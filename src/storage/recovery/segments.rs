@@ -150,10 +150,7 @@ impl FoundLog {
             matches!(record, ControlRecord::LeaderChange { .. })
         };
         let begins = control.first().is_some_and(is_change);
-        if let Some(what) = self
-            .last_epoch()
-            .and_then(|last| misplaced_epoch(last, position, batch, begins))
-        {
+        if let Some(what) = misplaced_epoch(self.last_epoch(), position, batch, begins) {
             return Err(rot(path, &what));
         }
         if batch.count() == 0 {
@@ -180,9 +177,10 @@ impl FoundLog {
 
 /// A leader begins its epoch with a leader change and writes no other (KIP-595). So the epoch in a
 /// batch's header, which no checksum covers, is wrong where one comes without the other. `last` is
-/// the epoch before; `begins` says whether the batch begins with a leader change.
+/// the epoch before, if it is known; `begins` says whether the batch begins with a leader change.
+/// Nobody leads behind [`Epoch::END`].
 pub(crate) fn misplaced_epoch(
-    last: Epoch,
+    last: Option<Epoch>,
     position: u64,
     batch: &Batch,
     begins: bool,
@@ -191,6 +189,13 @@ pub(crate) fn misplaced_epoch(
         "the batch at byte {position} (offset {})",
         batch.base_offset()
     );
+    if batch.epoch() >= Epoch::END {
+        return Some(format!(
+            "{place} has epoch {}, behind which no election can come",
+            batch.epoch()
+        ));
+    }
+    let last = last?;
     match (batch.epoch() == last, begins) {
         (true, true) => Some(format!(
             "{place} is a leader change in the middle of epoch {last}"

@@ -319,6 +319,17 @@ fn an_empty_or_later_quorum_state_is_refused() {
 }
 
 #[test]
+fn a_log_at_the_end_of_the_epochs_is_refused_even_if_the_vote_is_given_up() {
+    let (_dir, mut options) = crashed();
+    options.accept_lost_vote = true;
+    fs::remove_file(options.dir.join(QUORUM_STATE_FILE)).unwrap();
+    damage(&log_file(&options), |bytes| {
+        bytes[20 * BATCH + 12..][..4].copy_from_slice(&Epoch::END.0.to_be_bytes());
+    });
+    refused(&options, FaultKind::Damaged, &["no election can come"]);
+}
+
+#[test]
 fn a_quorum_state_older_than_the_log_is_refused() {
     let (_dir, options) = crashed();
     let state = QuorumState {

@@ -276,9 +276,8 @@ impl<'a, S: State> LogCheck<'a, S> {
             Some((_, Wire::LeaderChange(change))) => Some(NodeId(change.leader_id)),
             _ => None,
         };
-        if let Some(what) = self
-            .trusted_epoch
-            .and_then(|last| misplaced_epoch(last, at.position, batch, leader.is_some()))
+        if let Some(what) =
+            misplaced_epoch(self.trusted_epoch, at.position, batch, leader.is_some())
         {
             let what = format!("{} is damaged: {what}.", at.path.display());
             let finding = Finding::new(Severity::Rot, "epoch", at.path, what);

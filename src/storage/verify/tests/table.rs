@@ -142,6 +142,18 @@ fn odd_election_state() -> Vec<Case> {
             start: Start::Refused(&["leaderEpoch is 2147483647", "--accept-lost-vote"]),
         },
         Case {
+            title: "quorum-state has an epoch with no room behind it",
+            fixture: STOPPED,
+            damage: |root| edit(root, "Epoch\":2", "Epoch\":2147483646"),
+            verdict: Severity::Wrong,
+            finding: (
+                "quorum-state",
+                "quorum-state",
+                &["leaderEpoch is 2147483646", "no election can come"],
+            ),
+            start: Start::Refused(&["leaderEpoch is 2147483646", "--accept-lost-vote"]),
+        },
+        Case {
             title: "quorum-state is of another cluster",
             fixture: STATIC,
             damage: |root| {
