@@ -6,7 +6,11 @@
 //! back. What is held for a frame that is not whole or has too little memory, or for an answer that
 //! its peer does not read, must not keep all others waiting: once somebody has waited for
 //! [`PATIENCE`], the oldest of those ends, and no other for as long. So frames that hold all of the
-//! budget cannot wait for each other either.
+//! budget cannot wait for each other either. Of answers, which wait for nobody but their peer, all
+//! end that nobody has read for as long: many peers that do not read are gone as soon as one.
+//!
+//! What is read from the disk for a peer takes its bytes when it is there. If they are not free, it
+//! is let go, since peers that do not read would hold it next.
 //!
 //! Requests that may be much work for the one who answers take turns, one of a [`Turn`] at a time:
 //! the other thread of the runtime is for heartbeats, votes and fetches. A turn ends when the
@@ -51,12 +55,21 @@ pub(crate) struct Budget {
     pub(crate) patience: Duration,
 }
 
+/// For what memory is held that depends on a peer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum HeldFor {
+    /// A frame that is not whole, or has too little memory.
+    Frame,
+    /// An answer that is not read.
+    Answer,
+}
+
 /// Who holds memory for what is not whole or not read, oldest first.
 #[derive(Debug, Default)]
 struct AtPeers {
-    all: BTreeMap<(Instant, u64), Arc<Notify>>,
+    all: BTreeMap<(Instant, u64), (HeldFor, Arc<Notify>)>,
     next: u64,
-    /// When one was ended: what it gives back has to reach those who wait.
+    /// When some were ended: what they give back has to reach those who wait.
     ended: Option<Instant>,
 }
 
@@ -142,12 +155,12 @@ impl Budget {
     }
 
     /// From now on memory is held for what is not whole or not read.
-    pub(crate) fn at_peer(&self) -> AtPeer {
+    pub(crate) fn at_peer(&self, held_for: HeldFor) -> AtPeer {
         let mut at_peers = lock(&self.at_peers);
         let key = (Instant::now(), at_peers.next);
         at_peers.next += 1;
         let ended = Arc::new(Notify::new());
-        at_peers.all.insert(key, Arc::clone(&ended));
+        at_peers.all.insert(key, (held_for, Arc::clone(&ended)));
         AtPeer {
             key,
             ended,
@@ -155,8 +168,8 @@ impl Budget {
         }
     }
 
-    /// Ends the oldest of those, if it has been there for as long as others may wait, and none was
-    /// ended meanwhile.
+    /// Ends the oldest of those, and every answer, that has been there for as long as others may
+    /// wait, unless some were ended meanwhile.
     fn end_oldest(&self) {
         let mut at_peers = lock(&self.at_peers);
         if at_peers
@@ -165,12 +178,39 @@ impl Budget {
         {
             return;
         }
-        let now = Instant::now();
-        let oldest = at_peers.all.first_entry();
-        if let Some(oldest) = oldest.filter(|it| it.key().0.elapsed() >= self.patience) {
-            oldest.remove().notify_one();
-            at_peers.ended = Some(now);
+        let mut oldest = true;
+        let ended = at_peers.all.extract_if(.., |(since, _), (held_for, _)| {
+            let first = std::mem::take(&mut oldest);
+            since.elapsed() >= self.patience && (first || *held_for == HeldFor::Answer)
+        });
+        let ended = ended.map(|(_, (_, ended))| ended.notify_one()).count();
+        if ended > 0 {
+            at_peers.ended = Some(Instant::now());
         }
+    }
+
+    /// Takes `bytes`, cut to the whole budget, if they are free now. If not, whoever has not read
+    /// an answer for too long has to give way, as when somebody waits.
+    pub(crate) fn take_now(&self, bytes: usize) -> Option<Held> {
+        let units = self.units(bytes);
+        if units == 0 {
+            return Some(Held::default());
+        }
+        match Arc::clone(&self.permits).try_acquire_many_owned(units) {
+            Ok(permit) => Some(Held {
+                permit: Some(permit),
+            }),
+            Err(_) => {
+                self.end_oldest();
+                None
+            }
+        }
+    }
+
+    /// What `bytes` take of the budget.
+    fn units(&self, bytes: usize) -> u32 {
+        let units = bytes.saturating_sub(FREE_BYTES).div_ceil(UNIT_BYTES);
+        u32::try_from(units).map_or(self.units_max, |units| units.min(self.units_max))
     }
 
     /// Waits until `held` may be raised to `bytes`, which is cut to the whole budget. The result is
@@ -181,9 +221,9 @@ impl Budget {
         bytes: usize,
     ) -> impl Future<Output = Result<OwnedSemaphorePermit, AcquireError>> + Send + 'static {
         let have = held.permit.as_ref().map_or(0, |p| p.num_permits());
-        let want = bytes.saturating_sub(FREE_BYTES).div_ceil(UNIT_BYTES);
-        let want = want.min(self.units_max as usize);
-        let more = u32::try_from(want.saturating_sub(have)).unwrap_or(self.units_max);
+        // A permit is of no more than the whole.
+        let have = u32::try_from(have).unwrap_or(self.units_max);
+        let more = self.units(bytes).saturating_sub(have);
         let budget = self.clone();
         async move {
             let mut permit = pin!(Arc::clone(&budget.permits).acquire_many_owned(more));
@@ -234,5 +274,26 @@ mod tests {
         held.add(budget.raise(&held, usize::MAX).await.unwrap());
         assert_eq!(budget.left_bytes(), 0);
         assert!(budget.covers(&held, usize::MAX));
+    }
+
+    /// One after the other, hundreds of them would keep others waiting for minutes.
+    #[tokio::test]
+    async fn answers_that_are_not_read_give_way_together_and_frames_one_by_one() {
+        let mut budget = Budget::new(Some(1 << 20), 1 << 20);
+        budget.patience = Duration::ZERO;
+        let _all = budget.take_now(usize::MAX).unwrap();
+        let kinds = [HeldFor::Frame, HeldFor::Frame, HeldFor::Answer];
+        let held: Vec<AtPeer> = kinds
+            .iter()
+            .chain(&kinds)
+            .map(|kind| budget.at_peer(*kind))
+            .collect();
+        assert!(budget.take_now(FREE_BYTES).is_some());
+        assert!(budget.take_now(FREE_BYTES + 1).is_none());
+        let mut ended = Vec::new();
+        for at in &held {
+            ended.push(timeout(Duration::ZERO, at.ended()).await.is_ok());
+        }
+        assert_eq!(ended, [true, false, true, false, false, true]);
     }
 }

@@ -16,7 +16,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::{AcquireError, OwnedSemaphorePermit, watch};
 use tokio::time::{Instant, sleep_until, timeout};
 
-use super::budget::{AtPeer, Budget, Held, Turn};
+use super::budget::{AtPeer, Budget, Held, HeldFor, Turn};
 use super::frame::{self, LENGTH_BYTES};
 use crate::types::SecurityProtocol;
 
@@ -36,18 +36,24 @@ const PRINTED_CHARS_MAX: usize = 100;
 const BUFFER_KEPT_BYTES: usize = 64 * 1024;
 
 /// An answer.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct Answered {
     /// A whole response frame.
     pub(crate) frame: Bytes,
     /// How long nothing is read from the connection once the answer is sent, in milliseconds: the
     /// client is told to wait, and does so whether it listens or not.
     pub(crate) mute_ms: u32,
+    /// Memory that it takes beside what its request was weighed with.
+    pub(crate) held: Held,
 }
 
 impl From<Bytes> for Answered {
     fn from(frame: Bytes) -> Self {
-        Self { frame, mute_ms: 0 }
+        Self {
+            frame,
+            mute_ms: 0,
+            held: Held::default(),
+        }
     }
 }
 
@@ -259,7 +265,7 @@ impl<S: Service> Connection<'_, S> {
             if self.frame_began.is_none() || !self.held.takes() {
                 self.at_peer = None;
             } else if self.at_peer.is_none() {
-                self.at_peer = Some(self.bounds.budget.at_peer());
+                self.at_peer = Some(self.bounds.budget.at_peer(HeldFor::Frame));
             }
             let wants = self.wants_bytes();
             if wants > 0 {
@@ -457,10 +463,10 @@ impl<S: Service> Connection<'_, S> {
         self.raise = None;
         let holds = {
             let mut behind = sent.iter().chain(&self.in_flight);
-            self.held.takes() || behind.any(|it| it.held.takes())
+            answer.held.takes() || self.held.takes() || behind.any(|it| it.held.takes())
         };
         self.at_peer = None;
-        let at_peer = holds.then(|| self.bounds.budget.at_peer());
+        let at_peer = holds.then(|| self.bounds.budget.at_peer(HeldFor::Answer));
         let written = timeout(self.bounds.frame_time_max, writer.write_all(&answer.frame));
         let written = tokio::select! {
             biased;

@@ -80,8 +80,8 @@ impl Service for Arc<Fake> {
                 Started::Answer(answer(&long.into()))
             }
             MUTED => Started::Later(Box::pin(std::future::ready(Ok(Answered {
-                frame: answer(&frame),
                 mute_ms: 300,
+                ..Answered::from(answer(&frame))
             })))),
             BUSY => {
                 let mut left = self.refusals;

@@ -11,7 +11,7 @@ use kafka_protocol::protocol::Encodable;
 use self::asked::{Asked, envelope_frame};
 use super::api_table::{self, API_VERSIONS_KEY, Api};
 use super::api_versions;
-use super::budget::{FREE_BYTES, Turn};
+use super::budget::{Budget, FREE_BYTES, Turn};
 use super::connection::{Closing, Peer, Service, Started, Weight};
 use super::core::{Core, Request};
 use super::envelope::{self, Forwarded};
@@ -134,6 +134,8 @@ pub(crate) struct Dispatch {
     pub(crate) core: Arc<dyn Core>,
     pub(crate) settings: Arc<Settings>,
     pub(crate) levels: LogLevels,
+    /// That of all connections.
+    pub(crate) budget: Budget,
 }
 
 fn garbage(what: impl Into<String>) -> Closing {

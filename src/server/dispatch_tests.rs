@@ -155,6 +155,7 @@ pub(in crate::server) fn harness(image: Image) -> Harness {
             core: Arc::clone(&core) as Arc<dyn Core>,
             settings: Arc::new(settings()),
             levels: LogLevels::new(Loggers::default(), Box::new(|_| {})),
+            budget: Budget::new(None, 1 << 20),
         },
         core,
         peer: Peer {

@@ -175,13 +175,15 @@ impl Listening {
             self.files,
         );
         let stats = Arc::new(Stats::default());
+        let bounds = bounds(sockets);
         let shared = Arc::new(Shared {
             service: Dispatch {
                 core,
                 settings,
                 levels,
+                budget: bounds.budget.clone(),
             },
-            bounds: bounds(sockets),
+            bounds,
             limits: Arc::new(limits),
             complaints: Complaints::new(tokio::time::Instant::now()),
             stats: Arc::clone(&stats),

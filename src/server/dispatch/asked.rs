@@ -103,7 +103,10 @@ impl Asked {
                     _ => 0,
                 };
                 let frame = self.answer(|out| answers::encode(answer, self.version, out));
-                Answered { frame, mute_ms }
+                Answered {
+                    mute_ms,
+                    ..Answered::from(frame)
+                }
             }
         }
     }
