@@ -16,6 +16,7 @@ mod scenario_answers;
 mod scenario_voters;
 mod scenarios;
 mod starts;
+mod stderr;
 mod storage_tool;
 mod tidy;
 mod trace;

@@ -78,7 +78,7 @@ fn stop_a_start(signal: Signal, tail_bytes: u64) -> Result<(), String> {
 /// hears no signal while it reads is done before every one.
 #[test]
 fn a_stop_that_is_asked_for_while_a_start_reads_ends_it_and_changes_nothing() {
-    for signal in [Signal::TERM, Signal::INT] {
+    for signal in [Signal::TERM, Signal::INT, Signal::HUP] {
         let tails = [TAIL_BYTES, 2 * TAIL_BYTES, 4 * TAIL_BYTES];
         let late: Vec<_> = tails
             .into_iter()

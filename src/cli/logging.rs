@@ -14,14 +14,15 @@ use tracing_subscriber::reload;
 use tracing_subscriber::util::SubscriberInitExt;
 
 use super::LogArgs;
-use crate::runtime::LogLevels;
+use crate::runtime::{LogLevels, stderr};
 use crate::types::OneLine;
 use crate::types::loggers::{Level, Loggers};
 
 /// Starts logging to stderr for the rest of the process. What it gives changes the levels.
 ///
 /// # Errors
-/// A sentence about the level, the filter or the format that is not understood.
+/// A sentence about the level, the filter or the format that is not understood, or about a thread
+/// that the system does not give.
 pub(super) fn start(args: &LogArgs) -> Result<LogLevels, String> {
     let environment = std::env::var("RUST_LOG").ok();
     let loggers = loggers(args.log_level.as_deref(), environment.as_deref())?;
@@ -30,10 +31,8 @@ pub(super) fn start(args: &LogArgs) -> Result<LogLevels, String> {
         .clone()
         .or_else(|| std::env::var("KRAFTD_LOG_FORMAT").ok());
     let lines = tracing_subscriber::fmt::layer()
-        .with_writer(std::io::stderr)
+        .with_writer(|| stderr::LogLine)
         .with_ansi(false)
-        // What cannot be logged is lost: a full disk under the log, or a reader that is gone, must
-        // not end a controller (the other way is to panic).
         .log_internal_errors(false);
     let lines = match format.as_deref() {
         None | Some("text") => lines.event_format(KafkaLike).boxed(),
@@ -44,6 +43,7 @@ pub(super) fn start(args: &LogArgs) -> Result<LogLevels, String> {
             ));
         }
     };
+    stderr::start().map_err(|error| format!("the log's thread cannot be started: {error}"))?;
     let (filter, handle) = reload::Layer::new(filter(&loggers));
     tracing_subscriber::registry()
         .with(lines)

@@ -1,7 +1,7 @@
 //! The command line. Texts go to stdout, logs and errors to stderr.
 //!
-//! Exit codes: 0 done (also a clean stop by SIGTERM or SIGINT), 1 refused or failed, with a
-//! sentence on stderr that says what, where and what to do, 2 wrong usage or findings of
+//! Exit codes: 0 done (also a clean stop by SIGTERM, SIGINT or SIGHUP), 1 refused or failed,
+//! with a sentence on stderr that says what, where and what to do, 2 wrong usage or findings of
 //! `check-config`, `dump --verify` and `fsck`.
 
 pub mod check_config;

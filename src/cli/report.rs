@@ -7,6 +7,7 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::observe::text::one_line;
+use crate::runtime::stderr;
 
 /// Work that is done sooner shows no bar.
 const QUIET: Duration = Duration::from_secs(1);
@@ -52,14 +53,12 @@ fn plain(text: &str) -> String {
 
 /// Says something on stderr that does not stand in the way.
 pub(super) fn note(text: &str) {
-    // Where nobody reads stderr, nobody misses it.
-    let _ = writeln!(io::stderr(), "kraftd: {}", plain(text));
+    stderr::say(&format!("kraftd: {}", plain(text)));
 }
 
 /// Says a sentence on stderr as it is, for tools whose texts scripts may look for.
 pub(super) fn complain(sentence: &str) {
-    // Where nobody reads stderr, the exit code still tells.
-    let _ = writeln!(io::stderr(), "{}", plain(sentence));
+    stderr::say(&plain(sentence));
 }
 
 /// Writes to stdout. A reader that went away (`| head`) has what it wanted.

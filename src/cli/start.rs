@@ -7,6 +7,12 @@ use crate::{config, runtime};
 
 /// Runs the controller of a server.properties file. Every refusal is a line on stderr.
 pub(super) fn run(args: &StartArgs) -> ExitCode {
+    let code = run_logged(args);
+    runtime::stderr::flush();
+    code
+}
+
+fn run_logged(args: &StartArgs) -> ExitCode {
     let Some(file) = &args.file else {
         return super::refuse("no server.properties file is named");
     };

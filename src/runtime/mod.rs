@@ -1,9 +1,9 @@
 //! Threads, channels, clock, signals and shutdown order: what ties the rooms together.
 //!
 //! One core thread runs the node, two disk threads belong to `storage`, two tokio workers own the
-//! sockets. Start: signals, directories, listeners, snapshot, core, then the listeners serve. Stop:
-//! the node gives up leadership and the disk is closed, then the listeners; before the core runs,
-//! the process ends at once.
+//! sockets, one thread writes to stderr. Start: signals, directories, listeners, snapshot, core,
+//! then the listeners serve. Stop: the node gives up leadership and the disk is closed, then the
+//! listeners; before the core runs, the process ends at once.
 
 mod clock;
 mod core;
@@ -11,7 +11,9 @@ mod leaderless;
 mod parts;
 mod peers;
 mod place;
+mod signals;
 mod snapshot;
+pub mod stderr;
 mod thread;
 
 use std::collections::HashMap;
@@ -20,11 +22,12 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
-use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::signal::unix::Signal;
 
 use self::clock::Clock;
 use self::core::{Core, CoreClient, End, Message};
 use self::leaderless::Watch;
+use self::signals::Signals;
 use self::snapshot::Loader;
 use self::thread::CoreThread;
 use crate::config::Config;
@@ -256,44 +259,6 @@ async fn newest_image(
     loaded.map_err(|_| "a snapshot's load ended by a panic, which is a bug")?
 }
 
-/// The signals that this process hears, from before the start on.
-struct Signals {
-    stop: StopSignals,
-    /// SIGUSR1.
-    snapshot: Signal,
-}
-
-/// SIGINT and SIGTERM.
-struct StopSignals {
-    interrupt: Signal,
-    terminate: Signal,
-}
-
-impl Signals {
-    /// Must be called inside a tokio runtime.
-    fn listen() -> Result<Self, String> {
-        let listen =
-            |kind| signal(kind).map_err(|error| format!("signals cannot be received: {error}"));
-        Ok(Self {
-            stop: StopSignals {
-                interrupt: listen(SignalKind::interrupt())?,
-                terminate: listen(SignalKind::terminate())?,
-            },
-            snapshot: listen(SignalKind::user_defined1())?,
-        })
-    }
-}
-
-impl StopSignals {
-    /// Ends when the process is asked to stop.
-    async fn asked(&mut self) {
-        tokio::select! {
-            _ = self.interrupt.recv() => {}
-            _ = self.terminate.recv() => {}
-        }
-    }
-}
-
 /// What `work` brings, or nothing when `stop` comes first: then nobody waits for it any more.
 async fn unless<T>(stop: impl Future<Output = ()>, work: impl Future<Output = T>) -> Option<T> {
     tokio::select! {
@@ -307,7 +272,7 @@ async fn unless<T>(stop: impl Future<Output = ()>, work: impl Future<Output = T>
 /// not waited for: reading may take minutes, and what a start writes is whole after a crash.
 fn leave_a_start() -> ! {
     tracing::info!("stopping as asked, before the start was done");
-    std::process::exit(0)
+    stderr::exit(0)
 }
 
 /// What `ended` brings, or nothing when it takes longer than `patience`.
@@ -323,7 +288,7 @@ fn cut_off() -> ! {
          disk; the next start goes on from what is on it",
         END_PATIENCE.as_secs()
     );
-    std::process::exit(1)
+    stderr::exit(1)
 }
 
 /// Asks the core for a snapshot at every signal, until the core has ended.
