@@ -31,6 +31,9 @@ const TYPES: [(&str, i8); 4] = [
 /// No topic has more replicas: the protocol counts them in 16 bits.
 const REPLICAS_MAX: u32 = 32_767;
 
+/// How many keys of a list one finding names.
+const TOLD_MAX: usize = 10;
+
 /// Whether this is the name of a key of a policy.
 pub(crate) fn knows(name: &str) -> bool {
     [
@@ -75,8 +78,8 @@ impl Reader<'_> {
         let both: Vec<&String> = allowed
             .filter(|key| rules.denied_keys.contains(*key))
             .collect();
-        for key in both {
-            let rule = format!("has {}, which {ALLOWED_KEYS} has, too", quote(key));
+        if !both.is_empty() {
+            let rule = format!("has {}, which {ALLOWED_KEYS} has, too", some(&both));
             self.error(DENIED_KEYS, &rule);
         }
         let lists = [
@@ -84,11 +87,9 @@ impl Reader<'_> {
             (DENIED_KEYS, Some(&rules.denied_keys)),
         ];
         for (list, keys) in lists {
-            for key in keys.into_iter().flatten() {
-                if is_number(&rules.resources, key).is_none() {
-                    self.unknown(list, key, &rules.resources);
-                }
-            }
+            let keys = keys.into_iter().flatten();
+            let unknown = keys.filter(|key| is_number(&rules.resources, key).is_none());
+            self.unknown(list, &unknown.collect::<Vec<_>>(), &rules.resources);
         }
         for key in rules.ranges.keys() {
             let name = format!("{RANGE}{key}");
@@ -100,7 +101,7 @@ impl Reader<'_> {
                         &format!("is about {}, whose values are no numbers", quote(key)),
                     );
                 }
-                None => self.unknown(&name, key, &rules.resources),
+                None => self.unknown(&name, &[key], &rules.resources),
             }
             let allowed = rules.allowed_keys.as_ref();
             if rules.denied_keys.contains(key) || allowed.is_some_and(|keys| !keys.contains(key)) {
@@ -142,13 +143,21 @@ impl Reader<'_> {
         }
     }
 
-    /// A newer release may know it, so that it stops nothing.
-    fn unknown(&mut self, name: &str, key: &str, resources: &BTreeSet<i8>) {
+    /// A newer release may know them, so that they stop nothing.
+    fn unknown(&mut self, name: &str, keys: &[&String], resources: &BTreeSet<i8>) {
+        if keys.is_empty() {
+            return;
+        }
         let types = TYPES.iter().filter(|(_, id)| resources.contains(id));
         let types: Vec<&str> = types.map(|(text, _)| *text).collect();
         let rule = format!(
-            "has {}, which is no key of {} in Kafka 4.4",
-            quote(key),
+            "has {}, which {} of {} in Kafka 4.4",
+            some(keys),
+            if keys.len() == 1 {
+                "is no key"
+            } else {
+                "are no keys"
+            },
             types.join(" or ")
         );
         let fix = format!("correct it, or name its resource in {RESOURCES}");
@@ -175,6 +184,15 @@ impl Reader<'_> {
             self.error(key, "must name at least one");
         }
         Some(entries)
+    }
+}
+
+/// The first of many keys. One finding tells of all of a list: each shows the whole list.
+fn some(keys: &[&String]) -> String {
+    let told: Vec<String> = keys.iter().take(TOLD_MAX).map(|key| quote(key)).collect();
+    match keys.len().saturating_sub(TOLD_MAX) {
+        0 => told.join(", "),
+        more => format!("{} and {more} more", told.join(", ")),
     }
 }
 
@@ -400,6 +418,24 @@ mod tests {
         ];
         let meets: Vec<&str> = meets.iter().map(String::as_str).collect();
         assert!(load_lines(&meets).is_ok());
+    }
+
+    /// Each key was a finding of its own that showed the whole list.
+    #[test]
+    fn a_long_list_of_keys_that_no_resource_has_is_one_finding() {
+        let keys: Vec<String> = (0..50_000).map(|at| format!("k{at:05}")).collect();
+        let line = format!("{ALLOWED_KEYS}={}", keys.join(","));
+        let warnings = load_lines(&[&line]).unwrap().warnings;
+        let told: Vec<_> = warnings
+            .iter()
+            .filter(|it| it.key == ALLOWED_KEYS)
+            .collect();
+        assert_eq!(told.len(), 1);
+        let rule = &told[0].rule;
+        assert!(
+            rule.ends_with("k00009 and 49990 more, which are no keys of TOPIC in Kafka 4.4"),
+            "{rule}"
+        );
     }
 
     /// A group's key begins where the file's does, and its bounds are keys of the file.

@@ -104,7 +104,7 @@ const FLOORS: [(&str, i64, Severity, &str); 13] = [
 /// Numbers for which 0, where it is taken, means something else, with the least that makes sense
 /// and why not. Less than 50 ms is no time for an answer between machines: there and back takes
 /// some ms, and before a vote is answered it is on disk, which takes some more.
-const INTERVALS: [(&str, i64, &str); 4] = [
+const INTERVALS: [(&str, i64, &str); 5] = [
     (
         "controller.quorum.election.timeout.ms",
         50,
@@ -116,6 +116,13 @@ const INTERVALS: [(&str, i64, &str); 4] = [
         "is hardly the time that an answer takes, leaders may be given up that are well",
     ),
     ("metadata.log.max.snapshot.interval.ms", 1_000, HURRIED),
+    // Every file of the log is open, and a week of it is kept by default: that is 1,000 files,
+    // about what systems let a process have.
+    (
+        "metadata.log.segment.ms",
+        600_000,
+        "begins files of the log so often that a start may not be able to open them all",
+    ),
     (
         "metadata.max.idle.interval.ms",
         100,

@@ -1,5 +1,9 @@
 //! Texts as values, with the rules of Java's ConfigDef.
 
+use std::collections::HashSet;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
 use super::keys::{Initial, Key, Kind, Rule};
 use super::voters;
 use crate::types::quote;
@@ -34,12 +38,8 @@ pub(crate) fn parse(key: &Key, text: &str) -> Result<Parsed, String> {
     let mut duplicates = false;
     if let (Value::List(entries), Rule::List { .. }) = (&mut value, key.rule) {
         let before = entries.len();
-        let mut seen = Vec::with_capacity(before);
-        entries.retain(|entry| {
-            let new = !seen.contains(entry);
-            seen.push(entry.clone());
-            new
-        });
+        let mut seen = HashSet::with_capacity(before);
+        entries.retain(|entry| seen.insert(identity(key, entry)));
         duplicates = entries.len() < before;
     }
     obey(key.rule, &value).map_err(|rule| match (numbers(key), key.kind) {
@@ -104,6 +104,15 @@ fn typed(kind: Kind, text: &str) -> Result<Value, String> {
             .ok_or_else(|| "must be a number".to_owned()),
         Kind::List => Ok(Value::List(list(text))),
         Kind::String | Kind::Password | Kind::Class => Ok(Value::Text(text.to_owned())),
+    }
+}
+
+/// What two entries of a list must not share: of directories the path, however it is spelled with
+/// slashes.
+fn identity(key: &Key, entry: &str) -> OsString {
+    match key.name {
+        "log.dir" | "log.dirs" => Path::new(entry).components().collect::<PathBuf>().into(),
+        _ => entry.into(),
     }
 }
 
@@ -299,6 +308,14 @@ mod tests {
             parsed.value,
             Value::List(vec!["/a".to_owned(), "/b".to_owned()])
         );
+        let spelled = parse(find("log.dirs").unwrap(), "/a,/b/,/a/,//b,/a/.,a").unwrap();
+        assert!(spelled.duplicates);
+        assert_eq!(
+            spelled.value,
+            Value::List(["/a", "/b/", "a"].map(str::to_owned).into())
+        );
+        let roles = parse(find("process.roles").unwrap(), "controller,controller/");
+        assert!(roles.is_err(), "no path is a role");
         assert!(value("log.dirs", "").unwrap_err().contains("at least one"));
         assert!(
             value("log.dirs", "/a,,/b")
