@@ -16,6 +16,7 @@ use super::machine::{Raft, Turn};
 use super::output::{ChangeVoterResponse, ControlRecord, PeerName, RaftError, Response, VoterNode};
 use super::roles::{Endpoint, Role};
 use super::transition::Move;
+use super::update;
 
 /// More listeners than any node has.
 const ENDPOINTS_MAX: usize = 64;
@@ -28,6 +29,8 @@ pub(super) struct Change {
     pending: Option<Pending>,
     /// What the voters told of themselves while kraft.version is 0, when no record can hold it.
     pub(super) told: BTreeMap<NodeId, VoterNode>,
+    /// Where each voter that told another place was before.
+    pub(super) left: BTreeMap<NodeId, Vec<Endpoint>>,
 }
 
 /// One AddRaftVoter or RemoveRaftVoter.
@@ -412,8 +415,10 @@ impl Raft {
     /// A new voter set, counting from now on.
     pub(super) fn append_voters(&mut self, mut nodes: Vec<VoterNode>, turn: &mut Turn) {
         nodes.sort_by_key(|node| node.key.id);
+        let moved = update::moved_text(self.voters.nodes(), &nodes);
         tracing::info!(
             voters = keys_text(&nodes),
+            moved,
             offset = self.log.end.0,
             "the voters change"
         );

@@ -5,13 +5,15 @@
 //! keeps it in memory, and voters tell it to each new leader. Once all have, kraft.version 1 can be
 //! finalized: one batch brings the version and the first set.
 
+use std::collections::BTreeMap;
+
 use crate::types::{ErrorCode, NodeId, Ticket};
 
 use super::change::{is_bearable, keys_text, normalised};
 use super::input::UpdateVoterRequest;
 use super::machine::{Raft, Turn};
 use super::output::{ControlRecord, RaftError, Response, UpdateVoterResponse, VoterNode};
-use super::roles::Role;
+use super::roles::{Endpoint, Role};
 
 impl Raft {
     /// UpdateRaftVoter: answered as soon as what it says is in the log, or in memory.
@@ -63,6 +65,7 @@ impl Raft {
             return Err(ErrorCode::InvalidRequest);
         }
         let id = node.key.id;
+        self.watch_moves(&node);
         if level > 0 {
             self.voters.find(node.key).ok_or(ErrorCode::VoterNotFound)?;
             let mut nodes = self.voters.nodes().to_vec();
@@ -82,6 +85,21 @@ impl Raft {
         }
         self.heard(id, turn);
         Ok(())
+    }
+
+    /// Warns of a voter that tells of a place that it has just left.
+    fn watch_moves(&mut self, node: &VoterNode) {
+        let known = self.voters.find(node.key).cloned();
+        let Role::Leader(leader) = &mut self.role else {
+            return;
+        };
+        let told = leader.change.told.get(&node.key.id).cloned();
+        let Some(before) = told.or(known) else {
+            return;
+        };
+        if let Some(back) = back_and_forth(&mut leader.change.left, &before, node) {
+            tracing::warn!("{back}");
+        }
     }
 
     /// The voter as the request describes it, if that can be one: of this leader only it itself
@@ -169,9 +187,98 @@ impl Raft {
     }
 }
 
+/// Takes note of where a voter was `before` it told that it is elsewhere `now`; a sentence if that
+/// is where it was before that. One that is moved goes on; two copies of it take turns.
+pub(super) fn back_and_forth(
+    left: &mut BTreeMap<NodeId, Vec<Endpoint>>,
+    before: &VoterNode,
+    now: &VoterNode,
+) -> Option<String> {
+    if before.endpoints.is_empty() || before.endpoints == now.endpoints {
+        return None;
+    }
+    let last = left.insert(now.key.id, before.endpoints.clone());
+    (last.as_ref() == Some(&now.endpoints)).then(|| {
+        format!(
+            "voter {} goes back and forth between {} and {}: two nodes run with its id and its \
+             directory.id, one of them in a copy of its directory; stop the copy",
+            now.key.id,
+            places_text(&before.endpoints),
+            places_text(&now.endpoints)
+        )
+    })
+}
+
+/// The voters that are reached elsewhere than before; `None` if there are none.
+pub(super) fn moved_text(before: &[VoterNode], after: &[VoterNode]) -> Option<String> {
+    let moved = after.iter().filter_map(|node| {
+        let old = before.iter().find(|old| old.key == node.key)?;
+        let (from, to) = (&old.endpoints, &node.endpoints);
+        (from != to).then(|| {
+            format!(
+                "voter {} from {} to {}",
+                node.key.id,
+                places_text(from),
+                places_text(to)
+            )
+        })
+    });
+    let moved: Vec<String> = moved.collect();
+    (!moved.is_empty()).then(|| moved.join(", "))
+}
+
+fn places_text(endpoints: &[Endpoint]) -> String {
+    let each = endpoints.iter();
+    let each = each.map(|(name, host, port)| format!("{name}://{host}:{port}"));
+    each.collect::<Vec<_>>().join(",")
+}
+
 fn code_of(error: RaftError) -> ErrorCode {
     match error {
         RaftError::None => ErrorCode::None,
         RaftError::Top(code) | RaftError::Partition(code) => code,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::types::{ReplicaKey, Uuid};
+
+    fn at(id: i32, port: u16) -> VoterNode {
+        VoterNode {
+            key: ReplicaKey {
+                id: NodeId(id),
+                directory: Uuid::from_u128(7),
+            },
+            endpoints: vec![("CONTROLLER".to_owned(), "h".to_owned(), port)],
+            kraft_versions: (0, 1),
+        }
+    }
+
+    /// The line that the voters change named the same voters again and again, as if nothing did.
+    #[test]
+    fn a_change_of_the_voters_tells_who_is_reached_elsewhere() {
+        let before = [at(1, 1), at(2, 2)];
+        assert_eq!(moved_text(&before, &before), None);
+        assert_eq!(moved_text(&before, &[at(1, 1), at(3, 3)]), None);
+        assert_eq!(
+            moved_text(&before, &[at(1, 1), at(2, 3)]).as_deref(),
+            Some("voter 2 from CONTROLLER://h:2 to CONTROLLER://h:3")
+        );
+    }
+
+    #[test]
+    fn two_nodes_that_are_the_same_voter_are_told_with_both_places() {
+        let mut left = BTreeMap::new();
+        let mut step = |from, to| back_and_forth(&mut left, &at(2, from), &at(2, to));
+        assert_eq!(step(1, 1), None);
+        assert_eq!(step(1, 2), None, "it may have been moved");
+        assert_eq!(step(2, 3), None, "and once more");
+        for (from, to) in [(3, 2), (2, 3)] {
+            let told = step(from, to).unwrap();
+            let places = format!("between CONTROLLER://h:{from} and CONTROLLER://h:{to}: two");
+            assert!(told.contains(&places), "{told}");
+        }
     }
 }
