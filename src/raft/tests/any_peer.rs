@@ -17,6 +17,8 @@ struct Anyone {
     pieces: VecDeque<(OffsetAndEpoch, u64, u64)>,
     tickets: u64,
     answered: BTreeSet<Ticket>,
+    /// It asked for the one byte that is asked for while there is no room.
+    lacked_room: bool,
 }
 
 impl Anyone {
@@ -44,6 +46,7 @@ impl Anyone {
             pieces: VecDeque::new(),
             tickets: 0,
             answered: BTreeSet::new(),
+            lacked_room: false,
         }
     }
 
@@ -309,6 +312,9 @@ impl Anyone {
 
     fn piece_kept(&mut self) -> Input {
         let (id, end, size) = self.pieces.pop_front().unwrap();
+        if self.chance(4) {
+            return Input::SnapshotWithoutRoom(id);
+        }
         if end < size {
             return Input::PieceKept { id, end };
         }
@@ -328,7 +334,12 @@ impl Anyone {
         for output in outputs {
             match output {
                 Output::Write { token, then, .. } => self.disk.push_back((token, then)),
-                Output::Send { call, ask, .. } => self.calls.push((call, ask)),
+                Output::Send { call, ask, .. } => {
+                    if let Ask::Raft(Request::FetchSnapshot(asked)) = &ask {
+                        self.lacked_room |= asked.max_bytes == 1;
+                    }
+                    self.calls.push((call, ask));
+                }
                 Output::KeepPiece {
                     id,
                     position,
@@ -394,8 +405,19 @@ fn nothing_that_peers_say_ends_the_process_or_breaks_a_law() {
             anyone.step();
             seen.insert(anyone.rig.raft.role_name());
         }
+        if anyone.lacked_room {
+            seen.insert("without room");
+        }
     }
-    for role in ["candidate", "follower", "leader", "prospective", "resigned"] {
-        assert!(seen.contains(role), "{seen:?}");
+    let states = [
+        "candidate",
+        "follower",
+        "leader",
+        "prospective",
+        "resigned",
+        "without room",
+    ];
+    for state in states {
+        assert!(seen.contains(state), "{seen:?}");
     }
 }
