@@ -57,7 +57,7 @@ impl Goal {
 
 /// Work for a broker that did not fit in one step.
 #[derive(Clone, Debug)]
-struct Task {
+pub(super) struct Task {
     /// The broker's incarnation; none for the elections of a new controller.
     broker: Option<(NodeId, BrokerEpoch)>,
     goal: Goal,
@@ -173,6 +173,23 @@ impl Handovers {
     pub(super) fn keep(&mut self, id: NodeId) {
         self.tasks
             .retain(|task| !(task.is_of(id) && task.goal == Goal::Fence));
+    }
+
+    /// The broker's tasks with their places, in their order, to be [put back](Self::put_back).
+    /// Allocates nothing where there is none.
+    pub(super) fn tasks_of(&self, id: NodeId) -> Vec<(usize, Task)> {
+        let all = self.tasks.iter().enumerate();
+        let own = all.filter(|(_, task)| task.is_of(id));
+        own.map(|(at, task)| (at, task.clone())).collect()
+    }
+
+    /// The broker's tasks are these again, in the places that they had. Those of others must be
+    /// the same as then.
+    pub(super) fn put_back(&mut self, id: NodeId, tasks: Vec<(usize, Task)>) {
+        self.tasks.retain(|task| !task.is_of(id));
+        for (at, task) in tasks {
+            self.tasks.insert(at, task);
+        }
     }
 
     /// The broker's task for this goal, taken out, or a new one. Its goal replaces another: each

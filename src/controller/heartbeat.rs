@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use kafka_protocol::messages::BrokerHeartbeatResponse;
 
-use super::handover::Handovers;
+use super::handover::Task;
 use super::heartbeats::Told;
 use super::levels::metadata_version;
 use super::register_broker::check_epoch;
@@ -14,12 +14,14 @@ use crate::records::rpc::BrokerHeartbeatRequest;
 use crate::records::{Record, VersionedRecord};
 use crate::types::{ApiError, BrokerEpoch, ErrorCode, NodeId, Uuid};
 
-/// What the decision on a heartbeat moves of the soft state together with its records, as it was
+/// What a decision about one broker moves of the soft state together with its records, as it was
 /// before. That the broker was heard of is true whatever is written.
+#[derive(Debug)]
 pub struct Before {
     id: NodeId,
     told: Option<Told>,
-    handovers: Handovers,
+    /// With their places. Mostly there is none, and nothing is copied: each heartbeat asks.
+    tasks: Vec<(usize, Task)>,
 }
 
 impl Soft {
@@ -27,21 +29,29 @@ impl Soft {
     /// Nothing else that a request moves is tied to its records.
     #[must_use]
     pub fn before(&self, request: &Request) -> Option<Before> {
-        let Request::BrokerHeartbeat(body) = request else {
-            return None;
+        let id = match request {
+            Request::BrokerHeartbeat(body) => body.broker_id,
+            Request::BrokerRegistration(body) => body.broker_id.0,
+            Request::UnregisterBroker(body) => body.broker_id.0,
+            _ => return None,
         };
-        let id = NodeId(body.broker_id);
-        Some(Before {
-            id,
-            told: self.brokers.told(id),
-            handovers: self.handovers.clone(),
-        })
+        Some(self.before_about(NodeId(id)))
     }
 
-    /// The decision was not written: a broker that leaves, comes or is fenced does not.
+    /// The same of what is decided about this broker.
+    pub(super) fn before_about(&self, id: NodeId) -> Before {
+        Before {
+            id,
+            told: self.brokers.told(id),
+            tasks: self.handovers.tasks_of(id),
+        }
+    }
+
+    /// The decision was not written: a broker that leaves, comes or is fenced does not. Nothing
+    /// else may have been decided in between.
     pub fn take_back(&mut self, before: Before) {
         self.brokers.put_back(before.id, before.told);
-        self.handovers = before.handovers;
+        self.handovers.put_back(before.id, before.tasks);
     }
 }
 

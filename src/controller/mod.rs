@@ -74,6 +74,7 @@ use kafka_protocol::messages as km;
 
 pub use self::create_topics::creates_nothing;
 use self::elections::Round;
+pub use self::heartbeat::Before;
 use crate::image::Image;
 use crate::records::VersionedRecord;
 use crate::records::rpc::{

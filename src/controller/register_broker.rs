@@ -51,6 +51,12 @@ pub(super) struct Registering {
     at: Place,
 }
 
+impl Registering {
+    pub(super) fn broker(&self) -> NodeId {
+        NodeId(self.request.broker_id.0)
+    }
+}
+
 /// One step.
 pub(super) fn go_on(
     view: &View<'_>,

@@ -52,6 +52,12 @@ pub(super) struct Unregistering {
     at: Place,
 }
 
+impl Unregistering {
+    pub(super) fn broker(&self) -> NodeId {
+        self.id
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     /// Would there be too many records? So many were counted; none is written.

@@ -10,6 +10,7 @@
 use std::collections::VecDeque;
 
 use super::elect_leaders::{self, Electing};
+use super::heartbeat::Before;
 use super::register_broker::{self, Registering};
 use super::unregister::{self, Unregistering};
 use super::{Reply, Request, Soft, View};
@@ -112,11 +113,19 @@ pub struct Step {
     pub ticket: Ticket,
     /// The answer once they are committed; none while there is work left.
     pub answer: Option<Result<Reply, ApiError>>,
+    /// What to [take back](Soft::take_back) if the records cannot be written.
+    pub before: Option<Before>,
 }
 
 /// One step of the first request; if there is still work left, it waits for its next turn.
 pub fn step(view: &View<'_>, soft: &mut Soft) -> Option<Step> {
     let (ticket, work) = soft.works.queue.pop_front()?;
+    let about = match &work.0 {
+        Kind::Elect(_) => None,
+        Kind::Register(left) => Some(left.broker()),
+        Kind::Unregister(left) => Some(left.broker()),
+    };
+    let before = about.map(|id| soft.before_about(id));
     let decided = match work.0 {
         Kind::Elect(left) => elect_leaders::go_on(view, left),
         Kind::Register(left) => register_broker::go_on(view, soft, *left),
@@ -136,6 +145,7 @@ pub fn step(view: &View<'_>, soft: &mut Soft) -> Option<Step> {
         records,
         ticket,
         answer,
+        before,
     })
 }
 

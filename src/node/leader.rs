@@ -1,7 +1,9 @@
 //! Leading: activation, requests, periodic work, and letting go.
 
 use crate::controller::works;
-use crate::controller::{self, Context, Decision, KraftUpgrade, Reply, Request, Soft, View};
+use crate::controller::{
+    self, Before, Context, Decision, KraftUpgrade, Reply, Request, Soft, View,
+};
 use crate::raft::Input;
 use crate::records::VersionedRecord;
 use crate::types::{ApiError, Epoch, ErrorCode, Instant, Now, SplitMix, Ticket};
@@ -209,17 +211,23 @@ impl Node {
                 self.drive(now, Input::UpgradeKraftVersion(level), effects);
             }
         }
-        if let Err(error) = self.append(now, records, atomic, effects) {
-            if let (Some(before), Leading::Active { soft, .. }) = (before, &mut self.leading) {
-                soft.take_back(before);
-            }
-            return Err(error);
-        }
+        let appended = self.append(now, records, atomic, effects);
+        self.take_back_unless(&appended, before);
+        appended?;
         let Some(left) = unfinished else {
             return Ok(Some(reply));
         };
         self.with_soft(now, |_, soft| soft.works.add(ticket, left));
         Ok(None)
+    }
+
+    /// What was decided but is not appended moves nothing of the soft state.
+    fn take_back_unless(&mut self, appended: &Result<(), ApiError>, before: Option<Before>) {
+        if appended.is_err()
+            && let (Some(before), Leading::Active { soft, .. }) = (before, &mut self.leading)
+        {
+            soft.take_back(before);
+        }
     }
 
     /// Runs a rule on the working image and the soft state.
@@ -318,6 +326,7 @@ impl Node {
             return;
         };
         let appended = self.append(now, step.records, false, effects);
+        self.take_back_unless(&appended, step.before);
         self.stepped(step.ticket, step.answer, appended, effects);
     }
 

@@ -134,6 +134,23 @@ fn heartbeat(id: i32, epoch: i64, offset: i64, fence: bool) -> Asked {
     })
 }
 
+fn registration(id: i32, incarnation: u128) -> BrokerRegistrationRequest {
+    let feature = |name, max| {
+        broker_registration_request::Feature::default()
+            .with_name(StrBytes::from_static_str(name))
+            .with_max_supported_version(max)
+    };
+    BrokerRegistrationRequest::default()
+        .with_broker_id(BrokerId(id))
+        .with_cluster_id(StrBytes::from_static_str(CLUSTER))
+        .with_incarnation_id(Uuid::from_u128(incarnation))
+        .with_features(vec![
+            feature("metadata.version", 33),
+            feature("group.version", 1),
+        ])
+        .with_log_dirs(vec![Uuid::from_u128(0x1_0000 + id as u128)])
+}
+
 impl Bench {
     fn new() -> Self {
         Self::from_log(Vec::new(), None)
@@ -379,21 +396,7 @@ impl Bench {
     }
 
     fn register(&mut self, id: i32, incarnation: u128) -> Ticket {
-        let feature = |name, max| {
-            broker_registration_request::Feature::default()
-                .with_name(StrBytes::from_static_str(name))
-                .with_max_supported_version(max)
-        };
-        let request = BrokerRegistrationRequest::default()
-            .with_broker_id(BrokerId(id))
-            .with_cluster_id(StrBytes::from_static_str(CLUSTER))
-            .with_incarnation_id(Uuid::from_u128(incarnation))
-            .with_features(vec![
-                feature("metadata.version", 33),
-                feature("group.version", 1),
-            ])
-            .with_log_dirs(vec![Uuid::from_u128(0x1_0000 + id as u128)]);
-        self.ask(4, Asked::BrokerRegistration(request))
+        self.ask(4, Asked::BrokerRegistration(registration(id, incarnation)))
     }
 
     fn heartbeat(&mut self, id: i32, epoch: i64, offset: i64, fence: bool) -> Ticket {

@@ -1,11 +1,13 @@
 //! More partitions than one step changes: what is seen in between, and that it ends the same.
 
+use kafka_protocol::messages::{BrokerId, UnregisterBrokerRequest};
+
 use super::*;
-use crate::controller::Soft;
 use crate::controller::leaders::{self, Cause, SLICE};
+use crate::controller::{Soft, works};
 use crate::image::Image;
 use crate::records::PartitionChangeRecord;
-use crate::types::Now;
+use crate::types::{Now, Ticket};
 
 /// Topics of as many partitions, which broker 1 leads and broker 2 follows.
 const TOPICS: usize = 5;
@@ -440,4 +442,90 @@ fn those_that_nobody_else_can_lead_keep_their_last_in_sync() {
         assert_eq!(world.memberships(1), SLICE + 1);
         assert_eq!(world.led_by(NodeId::NONE.0), SLICE + 1);
     }
+}
+
+/// What a decision about a broker moves together with its records.
+fn tied(world: &World) -> String {
+    format!("{:?}, {:?}", world.soft.brokers, world.soft.handovers)
+}
+
+/// The large cluster, in which a task of broker 2 stands between two of broker 1.
+fn with_tasks() -> World {
+    let mut world = with_two_directories();
+    let offline = |it: &mut BrokerHeartbeatRequest| it.offline_log_dirs = vec![dir(1)];
+    world.beat(1, offline).unwrap();
+    world.beat(2, |it| it.want_fence = true).unwrap();
+    world.beat(1, |it| it.want_shut_down = true).unwrap();
+    let places = |id| {
+        let tasks = world.soft.handovers.tasks_of(NodeId(id)).into_iter();
+        tasks.map(|(at, _)| at).collect::<Vec<_>>()
+    };
+    assert_eq!((places(1), places(2)), (vec![0, 2], vec![1]));
+    world
+}
+
+#[test]
+fn a_decision_that_is_taken_back_leaves_the_tasks_and_words_of_all_brokers_as_they_were() {
+    let mut world = with_tasks();
+    let heartbeat = |world: &World, id, edit: &dyn Fn(&mut BrokerHeartbeatRequest)| {
+        let mut request = BrokerHeartbeatRequest {
+            broker_id: id,
+            broker_epoch: world.image.broker(NodeId(id)).unwrap().epoch.0,
+            current_metadata_offset: world.next_offset() - 1,
+            ..BrokerHeartbeatRequest::default()
+        };
+        edit(&mut request);
+        (2, Request::BrokerHeartbeat(request))
+    };
+    let again = world.registration(2, 3, -1);
+    let unregister = UnregisterBrokerRequest::default().with_broker_id(BrokerId(3));
+    let requests = [
+        heartbeat(&world, 1, &|it| {
+            it.want_shut_down = true;
+            it.offline_log_dirs = vec![dir(1)];
+        }),
+        heartbeat(&world, 1, &|it| it.offline_log_dirs = vec![dir(11)]),
+        heartbeat(&world, 2, &|_| {}),
+        heartbeat(&world, 2, &|it| it.want_fence = true),
+        heartbeat(&world, 3, &|it| it.want_fence = true),
+        (4, Request::BrokerRegistration(again)),
+        (0, Request::UnregisterBroker(unregister)),
+    ];
+    let was = tied(&world);
+    for (version, request) in requests {
+        let text = format!("{request:?}");
+        let before = world.soft.before(&request).expect("it is about a broker");
+        world.ask(version, request).unwrap();
+        assert_ne!(tied(&world), was, "{text}");
+        world.soft.take_back(before);
+        assert_eq!(tied(&world), was, "{text}");
+    }
+}
+
+#[test]
+fn a_last_step_that_is_taken_back_leaves_the_tasks_and_words_of_all_brokers_as_they_were() {
+    let mut world = with_tasks();
+    let unregister = UnregisterBrokerRequest::default().with_broker_id(BrokerId(2));
+    let first = world.take(0, Request::UnregisterBroker(unregister));
+    let left = first.unwrap().unfinished.expect("it takes several steps");
+    world.soft.works.add(Ticket(1), left);
+    loop {
+        let was = tied(&world);
+        let step = world.rule(works::step).expect("no step was the last");
+        if step.answer.is_none() {
+            step.records.iter().for_each(|record| world.replay(record));
+            continue;
+        }
+        assert_ne!(tied(&world), was);
+        world.soft.take_back(step.before.unwrap());
+        return assert_eq!(tied(&world), was);
+    }
+}
+
+/// Every broker sends one every two seconds, and nearly all of them have no task.
+#[test]
+fn a_broker_without_tasks_costs_its_heartbeat_no_copy() {
+    let world = with_tasks();
+    assert_eq!(world.soft.handovers.tasks_of(NodeId(1)).len(), 2);
+    assert_eq!(world.soft.handovers.tasks_of(NodeId(3)).capacity(), 0);
 }

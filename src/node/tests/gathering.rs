@@ -31,7 +31,7 @@ impl Bench {
         self.take(effects);
     }
 
-    fn is_answered(&self, ticket: Ticket) -> bool {
+    pub(super) fn is_answered(&self, ticket: Ticket) -> bool {
         self.replies.contains_key(&ticket)
     }
 }

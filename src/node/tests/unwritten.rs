@@ -107,3 +107,69 @@ fn a_heartbeat_that_cannot_be_written_leaves_the_broker_as_it_was() {
     assert_eq!(leaderless(&bench), 3);
     assert!(bench.published.active && bench.halted.is_none());
 }
+
+impl Bench {
+    /// Asks to register broker 2 with a name of a rack that no batch has room for.
+    fn register_too_long(&mut self, incarnation: u128) -> Ticket {
+        let request = registration(2, incarnation)
+            .with_rack(Some(StrBytes::from_string("r".repeat(9 << 20))));
+        self.ask(4, Asked::BrokerRegistration(request))
+    }
+
+    /// Broker 2 says that it has applied all there is; gives the offset that it told.
+    fn is_up_to_date(&mut self, epoch: i64) -> i64 {
+        let offset = self.published.end.0;
+        self.heartbeat(2, epoch, offset, false);
+        self.settle();
+        assert_eq!(self.offset_told(), offset);
+        offset
+    }
+
+    /// What the only broker told, as long as it is not fenced.
+    fn offset_told(&self) -> i64 {
+        let Leading::Active { soft, .. } = &self.node.leading else {
+            panic!("it leads no more");
+        };
+        soft.brokers.lowest_active_offset(&self.published.image)
+    }
+
+    fn assert_too_long(&self, refused: Ticket) {
+        let error = self.reply(refused).as_ref().unwrap_err();
+        assert_eq!(error.code, ErrorCode::UnknownServerError);
+        assert!(self.published.active && self.halted.is_none());
+    }
+}
+
+#[test]
+fn a_registration_that_cannot_be_written_leaves_the_broker_as_it_was() {
+    let (mut bench, epoch) = Bench::with_broker();
+    let told = bench.is_up_to_date(epoch);
+    let refused = bench.register_too_long(0xb);
+    bench.settle();
+    bench.assert_too_long(refused);
+    assert_eq!(bench.offset_told(), told);
+    bench.register(2, 0xb);
+    bench.settle();
+    assert_eq!(bench.offset_told(), -1, "it has to say anew how far it is");
+}
+
+#[test]
+fn a_registration_whose_last_step_cannot_be_written_leaves_the_broker_as_it_was() {
+    let (mut bench, epoch) = Bench::with_broker();
+    bench.ask_to_create("t", 5_000);
+    bench.settle();
+    let told = bench.is_up_to_date(epoch);
+    // Its session is over, and that was not looked at yet.
+    bench.ms += 9_100;
+    let refused = bench.register_too_long(0xc);
+    bench.settle();
+    assert!(!bench.is_answered(refused), "it has steps to do");
+    for _ in 0..20 {
+        if !bench.is_answered(refused) {
+            bench.step(Event::WakeUp);
+            bench.settle();
+        }
+    }
+    bench.assert_too_long(refused);
+    assert_eq!(bench.offset_told(), told);
+}
