@@ -4,18 +4,20 @@
 //! with the footer. Offsets inside begin at 0 and have nothing to do with the log's; every batch
 //! carries the epoch of the snapshot's id. A file without its footer is not a snapshot.
 
+mod part;
 pub(crate) mod receive;
 
 #[cfg(test)]
 mod tests;
 
-use std::fs::{File, OpenOptions, Permissions};
+use std::fs::File;
 use std::io::{BufWriter, Write as _};
-use std::os::unix::fs::{FileExt as _, PermissionsExt as _};
+use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
 
+use self::part::Part;
 use super::atomic;
 use super::control;
 use super::fault::{FaultKind, IoContext as _, Result, StorageFault};
@@ -340,7 +342,7 @@ fn write_unsynced(dir: &Path, order: &SnapshotOrder, mut pace: Pace) -> Result<O
 pub struct SnapshotWriter {
     dir: PathBuf,
     id: OffsetAndEpoch,
-    part: PathBuf,
+    part: Part,
     timestamp: Timestamp,
     out: BufWriter<File>,
     batch: BatchBuilder,
@@ -348,8 +350,6 @@ pub struct SnapshotWriter {
     value: Vec<u8>,
     /// Size of the file, with what `out` holds.
     bytes: u64,
-    /// Set when the file got its name.
-    finished: bool,
 }
 
 impl SnapshotWriter {
@@ -366,13 +366,7 @@ impl SnapshotWriter {
         control: &[wire::ControlRecord],
     ) -> Result<Self> {
         let name = checkpoint_name(id);
-        let part = dir.join(format!("{name}.part"));
-        atomic::remove(&part)?;
-        let file = OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .open(&part)
-            .context("create", &part)?;
+        let (part, file) = Part::create(dir.join(format!("{name}.part")))?;
         let mut writer = Self {
             dir: dir.to_path_buf(),
             id,
@@ -382,7 +376,6 @@ impl SnapshotWriter {
             batch: BatchBuilder::control(Offset::ZERO, id.epoch, timestamp),
             value: Vec::new(),
             bytes: 0,
-            finished: false,
         };
         let header = SnapshotHeader {
             version: 0,
@@ -427,13 +420,13 @@ impl SnapshotWriter {
         self.bytes += batch.size() as u64;
         self.out
             .write_all(batch.bytes())
-            .context("write", &self.part)
+            .context("write", self.part.path())
     }
 
     /// Refuses to go on when what is left of the expected bytes does not fit beside the log.
     fn check_room(&self, bytes_expected: u64) -> Result<()> {
         let left = bytes_expected.saturating_sub(self.bytes);
-        room::check(self.out.get_ref(), &self.part, left, Leave::Meanwhile)
+        room::check(self.out.get_ref(), self.part.path(), left, Leave::Meanwhile)
     }
 
     /// Ends a batch that is large enough. False when the snapshot is given up.
@@ -444,7 +437,7 @@ impl SnapshotWriter {
         self.end_batch()?;
         self.check_room(bytes_expected)?;
         if pace.is_due(self.bytes) {
-            self.out.flush().context("write", &self.part)?;
+            self.out.flush().context("write", self.part.path())?;
             return Ok(!pace.pause(self.out.get_ref(), self.bytes));
         }
         Ok(!pace.is_given_up())
@@ -469,14 +462,10 @@ impl SnapshotWriter {
         self.batch = BatchBuilder::control(next, self.id.epoch, self.timestamp);
         self.push_control(&SnapshotFooter::default().into())?;
         self.end_batch()?;
-        self.out.flush().context("write", &self.part)?;
+        self.out.flush().context("write", self.part.path())?;
         let file = self.out.get_ref();
-        file.sync_all().context("sync", &self.part)?;
-        let bytes = file.metadata().context("read", &self.part)?.len();
-        file.set_permissions(Permissions::from_mode(0o400))
-            .context("make read-only", &self.part)?;
-        std::fs::rename(&self.part, path(&self.dir, self.id)).context("rename", &self.part)?;
-        self.finished = true;
+        let bytes = file.metadata().context("read", self.part.path())?.len();
+        self.part.finish(file, &path(&self.dir, self.id))?;
         Ok(bytes)
     }
 
@@ -487,16 +476,7 @@ impl SnapshotWriter {
     }
 
     fn unwritable(&self, fault: &RecordFault) -> StorageFault {
-        let sentence = format!("{} cannot be written: {fault}.", self.part.display());
-        StorageFault::new(FaultKind::Unsupported, &self.part, sentence)
-    }
-}
-
-impl Drop for SnapshotWriter {
-    fn drop(&mut self) {
-        if !self.finished {
-            // A part that stays is removed at the next start.
-            drop(std::fs::remove_file(&self.part));
-        }
+        let sentence = format!("{} cannot be written: {fault}.", self.part.path().display());
+        StorageFault::new(FaultKind::Unsupported, self.part.path(), sentence)
     }
 }

@@ -1,10 +1,11 @@
 //! A snapshot of another node, as it comes in: piece by piece into a part file, which gets its name
 //! when it is whole (KIP-630, FetchSnapshot).
 
-use std::fs::{File, OpenOptions, Permissions};
-use std::os::unix::fs::{FileExt as _, PermissionsExt as _};
-use std::path::{Path, PathBuf};
+use std::fs::File;
+use std::os::unix::fs::FileExt as _;
+use std::path::Path;
 
+use super::part::Part;
 use super::{SnapshotFile, path};
 use crate::storage::atomic;
 use crate::storage::fault::{FaultKind, IoContext as _, Result, StorageFault};
@@ -13,16 +14,13 @@ use crate::storage::room::{self, Leave};
 use crate::storage::{HeldSnapshot, SnapshotPiece, Unreceived};
 use crate::types::OffsetAndEpoch;
 
-/// The part file of a snapshot that is on its way. Dropping it deletes the file, unless that got
-/// its name.
+/// The part file of a snapshot that is on its way.
 #[derive(Debug)]
 pub(crate) struct Receiving {
     id: OffsetAndEpoch,
-    part: PathBuf,
+    part: Part,
     file: File,
     bytes: u64,
-    /// Set when the file got its name.
-    finished: bool,
 }
 
 /// What became of a piece.
@@ -69,7 +67,7 @@ impl Receiving {
         };
         let file = &receiving.file;
         file.write_all_at(&piece.bytes, receiving.bytes)
-            .context("write", &receiving.part)?;
+            .context("write", receiving.part.path())?;
         receiving.bytes += piece.bytes.len() as u64;
         match receiving.bytes.cmp(&piece.size) {
             std::cmp::Ordering::Less => Ok(Received::Part(receiving)),
@@ -91,20 +89,19 @@ impl Receiving {
         let id = piece.id;
         // Not the name under which an own snapshot of the same id would be written meanwhile.
         let part = dir.join(checkpoint_name(id).replace(".checkpoint", "-fetched.checkpoint.part"));
-        atomic::remove(&part)?;
-        let file = OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .open(&part)
-            .context("create", &part)?;
+        let (part, file) = Part::create(part)?;
         let receiving = Self {
             id,
             part,
             file,
             bytes: 0,
-            finished: false,
         };
-        room::check(&receiving.file, &receiving.part, piece.size, Leave::Reserve)?;
+        room::check(
+            &receiving.file,
+            receiving.part.path(),
+            piece.size,
+            Leave::Reserve,
+        )?;
         Ok(receiving)
     }
 
@@ -124,28 +121,16 @@ impl Receiving {
     }
 
     /// [`Self::finish`] without the sync of the directory. A fault leaves no file.
-    fn name(mut self, dir: &Path) -> Result<HeldSnapshot> {
-        let summary = SnapshotFile::open(&self.part)?.expect(self.id).verify()?;
-        self.file.sync_all().context("sync", &self.part)?;
-        self.file
-            .set_permissions(Permissions::from_mode(0o400))
-            .context("make read-only", &self.part)?;
-        std::fs::rename(&self.part, path(dir, self.id)).context("rename", &self.part)?;
-        self.finished = true;
+    fn name(self, dir: &Path) -> Result<HeldSnapshot> {
+        let summary = SnapshotFile::open(self.part.path())?
+            .expect(self.id)
+            .verify()?;
+        self.part.finish(&self.file, &path(dir, self.id))?;
         Ok(HeldSnapshot {
             id: self.id,
             bytes: self.bytes,
             last_timestamp: Some(summary.last_timestamp),
         })
-    }
-}
-
-impl Drop for Receiving {
-    fn drop(&mut self) {
-        if !self.finished {
-            // A part that stays is removed at the next start.
-            drop(std::fs::remove_file(&self.part));
-        }
     }
 }
 

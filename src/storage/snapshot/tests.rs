@@ -1,5 +1,7 @@
 //! Snapshots written, read, cut and damaged.
 
+use std::os::unix::fs::PermissionsExt as _;
+
 use super::*;
 use crate::records::{FeatureLevelRecord, Record};
 use crate::types::Epoch;
