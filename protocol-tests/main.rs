@@ -11,6 +11,7 @@ mod fsck;
 mod image;
 mod lives;
 mod memory;
+mod process;
 mod records;
 mod scenario_answers;
 mod scenario_voters;

@@ -5,11 +5,12 @@ use std::fs::{self, OpenOptions};
 use std::io::{self, BufRead, BufReader, Read as _};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::Stdio;
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::Signal;
 
 use crate::fixture::fixtures;
+use crate::process::{self, command};
 use crate::unreadable::{config, copy};
 
 /// So many bytes behind the log that may each begin a batch, as far as one can be told by its
@@ -31,11 +32,6 @@ fn files(dir: &Path) -> BTreeMap<PathBuf, (u64, std::time::SystemTime)> {
     found
 }
 
-fn signal(child: &Child, signal: Signal) {
-    let pid = i32::try_from(child.id()).unwrap();
-    kill_process(Pid::from_raw(pid).unwrap(), signal).expect("it runs");
-}
-
 /// Stops a start that reads a torn tail. Returns what it told when it was done before the signal
 /// came, which says nothing about the signal.
 fn stop_a_start(signal: Signal, tail_bytes: u64) -> Result<(), String> {
@@ -47,11 +43,9 @@ fn stop_a_start(signal: Signal, tail_bytes: u64) -> Result<(), String> {
     io::copy(&mut io::repeat(2).take(tail_bytes), &mut log).unwrap();
     let config = config(root);
     let before = files(root);
-    let mut child = Command::new(env!("CARGO_BIN_EXE_kraftd"))
+    let mut child = command(env!("CARGO_BIN_EXE_kraftd"))
         .arg("start")
         .arg(&config)
-        .env_remove("RUST_LOG")
-        .env_remove("KRAFTD_LOG_FORMAT")
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
@@ -59,7 +53,7 @@ fn stop_a_start(signal: Signal, tail_bytes: u64) -> Result<(), String> {
     let mut told = Vec::new();
     for line in stderr.lines().map(Result::unwrap) {
         if line.contains(&format!("opening {}", root.display())) {
-            self::signal(&child, signal);
+            process::signal(&child, signal);
         }
         told.push(line);
     }
@@ -95,32 +89,26 @@ fn connections_that_find_no_open_file_are_told_of_in_the_log() {
     let root = dir.path();
     copy(&fixtures().join("4.4.0/lived/dynamic-killed"), root);
     let config = config(root);
-    let mut child = Command::new("sh")
+    let mut child = command("sh")
         .args(["-c", "ulimit -n 64 && exec timeout 60 \"$0\" start \"$1\""])
         .arg(env!("CARGO_BIN_EXE_kraftd"))
         .arg(&config)
-        .env_remove("RUST_LOG")
-        .env_remove("KRAFTD_LOG_FORMAT")
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
     let stderr = BufReader::new(child.stderr.take().unwrap());
-    let text = fs::read_to_string(&config).unwrap();
-    let listener = text
-        .lines()
-        .find_map(|line| line.strip_prefix("listeners="));
-    let address = listener.unwrap().trim_start_matches("CONTROLLER://");
+    let address = process::address(&config);
     let mut open = Vec::new();
     let mut told = Vec::new();
     for line in stderr.lines().map(Result::unwrap) {
         if line.contains("kraftd started") {
-            open.extend((0..40).map(|_| TcpStream::connect(address).unwrap()));
+            open.extend((0..40).map(|_| TcpStream::connect(&address).unwrap()));
         }
         let is_full = line.contains("takes no more connections");
         told.push(line);
         if is_full {
             open.clear();
-            signal(&child, Signal::TERM);
+            process::signal(&child, Signal::TERM);
         }
     }
     child.wait().unwrap();

@@ -4,13 +4,14 @@ use std::fs;
 use std::io::{BufRead as _, BufReader, PipeReader, PipeWriter, Read as _, Write as _, pipe};
 use std::net::TcpStream;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::time::Duration;
 
 use rustix::pipe::fcntl_setpipe_size;
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::Signal;
 
 use crate::fixture::fixtures;
+use crate::process::{address, command, signal};
 use crate::unreadable::{config, copy};
 
 const PIPE_BYTES: usize = 4096;
@@ -29,22 +30,13 @@ fn small_pipe() -> (PipeReader, PipeWriter) {
 
 /// `timeout` ends one that hangs, without an exit code, and passes signals on.
 fn start(config: &Path, stderr: Stdio) -> Child {
-    Command::new("timeout")
+    command("timeout")
         .args(["-s", "KILL", "120", env!("CARGO_BIN_EXE_kraftd"), "start"])
         .arg(config)
         .args(["--log-level", "trace"])
-        .env_remove("RUST_LOG")
-        .env_remove("KRAFTD_LOG_FORMAT")
         .stderr(stderr)
         .spawn()
         .unwrap()
-}
-
-fn address(config: &Path) -> String {
-    let text = fs::read_to_string(config).unwrap();
-    let lines = &mut text.lines();
-    let listener = lines.find_map(|line| line.strip_prefix("listeners=CONTROLLER://"));
-    listener.unwrap().to_owned()
 }
 
 #[test]
@@ -70,8 +62,7 @@ fn a_controller_whose_stderr_nobody_reads_answers_and_stops() {
         stream.read_exact(&mut answer).expect("an answer");
         assert_eq!(answer[4..], [0, 0, 0, 7, 0, 0], "its id, and no error");
     }
-    let pid = Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
-    kill_process(pid, Signal::TERM).expect("it runs");
+    signal(&child, Signal::TERM);
     assert_eq!(child.wait().unwrap().code(), Some(0));
     assert!(!filler.is_finished(), "stderr had room for all");
     drop(reader);
@@ -106,12 +97,10 @@ fn a_hangup_that_is_ignored_from_the_start_stays_ignored() {
     for (trap, is_ignored) in [("trap '' HUP", true), ("trap - HUP", false)] {
         let dir = tempfile::tempdir().unwrap();
         copy(&fixtures().join("4.4.0/lived/dynamic-killed"), dir.path());
-        let mut child = Command::new("sh")
+        let mut child = command("sh")
             .args(["-c", &format!("{trap}; exec \"$0\" start \"$1\"")])
             .arg(env!("CARGO_BIN_EXE_kraftd"))
             .arg(config(dir.path()))
-            .env_remove("RUST_LOG")
-            .env_remove("KRAFTD_LOG_FORMAT")
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
@@ -123,13 +112,12 @@ fn a_hangup_that_is_ignored_from_the_start_stays_ignored() {
                 let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
                 let mask = u64::from_str_radix(mask.unwrap().trim(), 16).unwrap();
                 ignored = Some(mask & 1 == 1);
-                let pid = Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
                 let stop = if is_ignored {
                     Signal::TERM
                 } else {
                     Signal::HUP
                 };
-                kill_process(pid, stop).expect("it runs");
+                signal(&child, stop);
             }
         }
         assert_eq!(child.wait().unwrap().code(), Some(0));

@@ -11,6 +11,8 @@ use bytes::{BufMut, Bytes, BytesMut};
 use kafka_protocol::messages::{ApiKey, RequestHeader};
 use kafka_protocol::protocol::{Encodable, StrBytes};
 
+use crate::process::command;
+
 pub(crate) const CLUSTER: &str = "MkU3OEVBNTcwNTJENDM2Qg";
 
 /// How long a start or an answer may take on a machine that is busy with other tests.
@@ -126,12 +128,9 @@ impl Drop for Kraftd {
 }
 
 fn kraftd() -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_kraftd"));
-    command
-        .env_remove("RUST_LOG")
-        .env_remove("KRAFTD_LOG_FORMAT");
-    command.stdin(Stdio::null()).stdout(Stdio::null());
-    command
+    let mut kraftd = command(env!("CARGO_BIN_EXE_kraftd"));
+    kraftd.stdin(Stdio::null()).stdout(Stdio::null());
+    kraftd
 }
 
 fn format(file: &Path, more: &[&str]) {
